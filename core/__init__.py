@@ -1,0 +1,1 @@
+"""The vocabulary every other folder shares: hosts, matrices, documents, errors. Imports nothing of ours."""

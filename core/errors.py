@@ -1,0 +1,88 @@
+"""The error tree. Every error a user can cause ends here, and each class carries its exit code.
+
+    NetprobeError                 (exit 1: our own bug, unless a subclass says otherwise)
+    |-- InputError                bad input or usage                                (exit 2)
+    |   |-- HostsError            a hosts file, list or range that is none
+    |   |-- DocumentError         a document that is truncated, newer, of another kind, or of other hosts
+    |   |-- SpecError             a lab spec with unknown keys or impossible values (all faults at once)
+    |   |-- OutputExistsError     writing there would overwrite something
+    |   |-- PlatformError      this machine lacks a privilege, a program or a library
+    |   `-- InfeasibleError       a request that no answer satisfies (group sizes, say)
+    |-- NothingMeasuredError      no link could be measured                         (exit 4)
+    `-- InternalError             an invariant of ours does not hold                (exit 1)
+
+A message says what was given, what was needed and what to do, on one line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+EXIT_OK = 0
+EXIT_BUG = 1
+EXIT_INPUT = 2
+EXIT_PARTIAL = 3
+EXIT_NOTHING_MEASURED = 4
+EXIT_INTERRUPTED = 130
+
+
+class NetprobeError(Exception):
+    """Root of the tree."""
+
+    exit_code = EXIT_BUG
+
+
+class InputError(NetprobeError):
+    """Bad input or usage."""
+
+    exit_code = EXIT_INPUT
+
+
+class HostsError(InputError):
+    """A list of hosts that cannot be read, with where it went wrong."""
+
+    def __init__(self, message: str, *, source: str | None = None, line: int | None = None) -> None:
+        self.source = source
+        self.line = line
+        where = "" if source is None else f"{source}: " if line is None else f"{source}:{line}: "
+        super().__init__(where + message)
+
+
+class DocumentError(InputError):
+    """A document that cannot be used here."""
+
+    def __init__(self, message: str, *, source: str | None = None) -> None:
+        self.source = source
+        super().__init__(message if source is None else f"{source}: {message}")
+
+
+class SpecError(InputError):
+    """A lab spec that cannot be built; ``faults`` lists everything wrong with it."""
+
+    def __init__(self, faults: Sequence[str], *, source: str | None = None) -> None:
+        self.faults = tuple(faults)
+        self.source = source
+        where = "lab spec" if source is None else source
+        super().__init__(f"{where}: " + "; ".join(self.faults))
+
+
+class OutputExistsError(InputError):
+    """Writing there would overwrite something."""
+
+
+class PlatformError(InputError):
+    """This machine lacks a privilege, a program or a library that was asked for."""
+
+
+class InfeasibleError(InputError):
+    """A request that no answer satisfies."""
+
+
+class NothingMeasuredError(NetprobeError):
+    """No link at all could be measured."""
+
+    exit_code = EXIT_NOTHING_MEASURED
+
+
+class InternalError(NetprobeError):
+    """An invariant of netprobe itself does not hold."""

@@ -1,0 +1,102 @@
+"""The Map document: denoised, complete distances, groups, and the verdict on locality."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from netprobe.core.document import Document, Record
+from netprobe.core.matrix import Matrix
+from netprobe.core.scan import ScannedHost, check_hosts_and_matrices
+
+Locality = Literal["found", "none", "cannot_tell"]
+
+
+class HeldOut(Record):
+    """Error of the fit on links it did not see; the document's own fit uses every link."""
+
+    links: int = Field(ge=0)
+    median_relative_error: float | None = None
+
+
+class Layer(Record):
+    """One measurement, denoised and complete. A host without any reading has null cells."""
+
+    unit: str
+    distance_s: Matrix
+    coordinates: list[list[float]]
+    """For drawing: one row a host, all in ``unit`` to the power 1/alpha; empty for an unplaced host."""
+    heights_s: list[float | None]
+    stress: float | None = None
+    held_out: HeldOut | None = None
+    method: str
+    parameters: dict[str, Any] = Field(default_factory=dict)
+
+
+class Group(Record):
+    """Hosts found near each other."""
+
+    id: str
+    hosts: list[str]
+    leader: str
+    """The host with the least summed distance to its group."""
+    radius_s: float | None = None
+    """Largest distance of a member from the leader."""
+
+
+class Grouping(Record):
+    """How the groups were formed."""
+
+    method: str
+    k: int = Field(ge=0)
+    evidence: dict[str, Any] = Field(default_factory=dict)
+
+
+class Verdict(Record):
+    """Whether location matters at all."""
+
+    locality: Locality
+    contrast: float | None = None
+    """Median distance across groups over the median inside them."""
+    p_value: float | None = Field(default=None, ge=0, le=1)
+    text: str
+
+
+class Map(Document):
+    """``netprobe.map``: child of a scan."""
+
+    KIND: ClassVar[str] = "map"
+
+    schema_: str = Field(default="netprobe.map/1.0", alias="schema")
+    hosts: list[ScannedHost]
+    unplaced: list[str] = Field(default_factory=list)
+    """Hosts without a reading; they stand in no group."""
+    layers: dict[str, Layer]
+    grouping: Grouping
+    groups: list[Group]
+    verdict: Verdict
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Map:
+        if "rtt" not in self.layers:
+            raise ValueError("layers has no rtt")
+        check_hosts_and_matrices(
+            self.hosts, {f"layers.{k}.distance_s": layer.distance_s for k, layer in self.layers.items()}
+        )
+        names = {host.name for host in self.hosts}
+        grouped = [name for group in self.groups for name in group.hosts]
+        if len(set(grouped)) != len(grouped):
+            raise ValueError("a host stands in two groups")
+        if set(grouped) | set(self.unplaced) != names or set(grouped) & set(self.unplaced):
+            raise ValueError("each host must stand in one group or in unplaced")
+        if len({group.id for group in self.groups}) != len(self.groups):
+            raise ValueError("two groups have the same id")
+        if any(not group.hosts or group.leader not in group.hosts for group in self.groups):
+            raise ValueError("a group is empty or its leader is none of its hosts")
+        placed = [i for i, host in enumerate(self.hosts) if host.name not in self.unplaced]
+        for key, layer in self.layers.items():
+            if np.isnan(layer.distance_s[np.ix_(placed, placed)]).any():
+                raise ValueError(f"layers.{key}.distance_s has a missing cell between placed hosts")
+        return self

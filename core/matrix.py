@@ -1,0 +1,158 @@
+"""Directed matrices ``[src, dst]`` with missing cells, in memory and in documents.
+
+In memory a matrix is a float64 array of shape (N, N) in which a missing cell is NaN. In a document it
+is inline rows with ``null`` for a missing cell up to ``INLINE_HOSTS`` hosts, and above that a reference
+``{npz, key, sha256, shape}`` to an array in a side file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import PlainSerializer, PlainValidator, SerializationInfo, ValidationInfo, WithJsonSchema
+
+FloatMatrix = NDArray[np.float64]
+INLINE_HOSTS = 256
+SIGNIFICANT_DIGITS = 9
+
+
+@dataclass(kw_only=True)
+class SideFile:
+    """Arrays that a document being written puts beside itself, as an .npz of this ``name``."""
+
+    name: str
+    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+    def to_bytes(self) -> bytes:
+        """The .npz file; the same arrays give the same bytes (no time stamps in the archive)."""
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+            for key, array in sorted(self.arrays.items()):
+                entry = io.BytesIO()
+                np.lib.format.write_array(entry, np.ascontiguousarray(array), allow_pickle=False)
+                info = zipfile.ZipInfo(f"{key}.npy")
+                info.compress_type = zipfile.ZIP_DEFLATED
+                archive.writestr(info, entry.getvalue())
+        return buffer.getvalue()
+
+
+def round_float(value: float) -> float:
+    """``value`` at the significant digits a document keeps."""
+    return float(f"{value:.{SIGNIFICANT_DIGITS}g}")
+
+
+def empty_matrix(size: int) -> FloatMatrix:
+    """A matrix with every cell missing."""
+    return np.full((size, size), np.nan)
+
+
+def to_rows(array: FloatMatrix) -> list[list[float | None]]:
+    """Rows for a JSON document: rounded, NaN as None."""
+    return [[None if v != v else round_float(v) for v in row] for row in array.tolist()]
+
+
+def array_digest(array: NDArray[Any]) -> str:
+    """SHA-256 over shape, type and little-endian content."""
+    contiguous = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+    digest = hashlib.sha256(f"{contiguous.dtype.str}{contiguous.shape}".encode())
+    digest.update(contiguous.tobytes())
+    return digest.hexdigest()
+
+
+def load_array(folder: Path, reference: dict[str, Any]) -> NDArray[Any]:
+    """Read the array a reference names, beside the document. Raises ValueError with a reason."""
+    name, key = reference.get("npz"), reference.get("key")
+    if not isinstance(name, str) or not isinstance(key, str):
+        raise ValueError("a matrix reference needs npz and key")
+    if Path(name).name != name or name in ("", ".", ".."):
+        raise ValueError(f"side file {name!r} is not a plain file name beside the document")
+    try:
+        with np.load(folder / name, allow_pickle=False) as archive:
+            array: NDArray[Any] = archive[key]
+    except FileNotFoundError:
+        raise ValueError(f"side file {name!r} is missing beside the document") from None
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile, EOFError) as error:
+        raise ValueError(f"side file {name!r} cannot be read: {error}") from None
+    if reference.get("sha256") != array_digest(array):
+        raise ValueError(f"side file {name!r} is not the one this document was written with (sha256 differs)")
+    return array
+
+
+def _validate(value: Any, info: ValidationInfo) -> FloatMatrix:
+    if isinstance(value, dict):
+        context = info.context or {}
+        if "folder" not in context:
+            raise ValueError("matrix stands in a side file, and no folder was given to find it in")
+        value = load_array(context["folder"], value)
+    if isinstance(value, np.ndarray):
+        array = value.astype(np.float64)
+    else:
+        array = _from_rows(value)
+    if array.ndim != 2 or array.shape[0] != array.shape[1]:
+        raise ValueError(f"matrix of shape {array.shape}: one row and one column a host are needed")
+    if np.isinf(array).any() or (array < 0).any():
+        raise ValueError("matrix has a negative or infinite cell")
+    array.flags.writeable = False
+    return array
+
+
+def _from_rows(value: Any) -> FloatMatrix:
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise ValueError("matrix must be rows of numbers or null")
+    for row in value:
+        if not isinstance(row, Sequence) or isinstance(row, str) or len(row) != len(value):
+            raise ValueError("matrix must be rows of numbers or null, as many in each row as there are rows")
+        for cell in row:
+            if cell is not None and (isinstance(cell, bool) or not isinstance(cell, (int, float))):
+                raise ValueError(f"matrix cell {cell!r} is neither a number nor null")
+    size = len(value)
+    try:
+        array = np.array([[np.nan if c is None else float(c) for c in row] for row in value])
+    except OverflowError:
+        raise ValueError("matrix has a number too large to be one") from None
+    return array.reshape(size, size)
+
+
+def _serialize(array: FloatMatrix, info: SerializationInfo) -> Any:
+    context = info.context or {}
+    side = context.get("side")
+    if len(array) <= INLINE_HOSTS or side is None:
+        return to_rows(array)
+    digest = array_digest(array)
+    key = digest[:16]
+    side.arrays[key] = array
+    return {"npz": side.name, "key": key, "sha256": digest, "shape": list(array.shape)}
+
+
+_SCHEMA = {
+    "description": "[src][dst] in the order of hosts[]; null is a missing cell",
+    "anyOf": [
+        {
+            "type": "array",
+            "items": {"type": "array", "items": {"anyOf": [{"type": "number"}, {"type": "null"}]}},
+        },
+        {
+            "type": "object",
+            "properties": {
+                "npz": {"type": "string"},
+                "key": {"type": "string"},
+                "sha256": {"type": "string"},
+                "shape": {"type": "array", "items": {"type": "integer"}},
+            },
+            "required": ["npz", "key", "sha256", "shape"],
+        },
+    ],
+}
+
+Matrix = Annotated[
+    FloatMatrix, PlainValidator(_validate), PlainSerializer(_serialize), WithJsonSchema(_SCHEMA)
+]
+"""A field of a document: a read-only (N, N) float64 array in memory, NaN where missing."""

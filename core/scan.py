@@ -1,0 +1,143 @@
+"""The Scan document: what was measured between the hosts, visit by visit and cell by cell."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from netprobe.core.document import Document, Record
+from netprobe.core.hosts import Host
+from netprobe.core.matrix import Matrix
+
+HostStatus = Literal["ok", "partial", "unreachable", "failed"]
+DocumentStatus = Literal["ok", "partial", "failed"]
+Stamps = Literal["kernel", "kernel_rx", "user"]
+
+
+class Agent(Record):
+    """What the agent said of its host."""
+
+    version: str
+    python: str
+    hostname: str
+    kernel: str
+    addresses: list[str] = Field(default_factory=list)
+
+
+class ScannedHost(Host):
+    """A host as the scan found it. ``reason`` says why its status is not ``ok``."""
+
+    status: HostStatus = "ok"
+    reason: str | None = None
+    agent: Agent | None = None
+
+
+class Measurement(Record):
+    """One thing that was measured for every link, and how."""
+
+    key: str
+    """The key of the document that holds its matrices (``rtt_s``)."""
+    method: str
+    unit: str
+    statistic: str
+    """The statistic that stands for the link (``p10``)."""
+    parameters: dict[str, Any] = Field(default_factory=dict)
+
+
+class Visit(Record):
+    """One measurement of a link: ``src`` probed ``dst``.
+
+    What ran beside it are the other visits of the same ``round``; ``beside`` counts them.
+    """
+
+    src: str
+    dst: str
+    round: int = Field(ge=0)
+    started_s: float = Field(ge=0)
+    """Seconds after the scan's first round began, on the controller's monotonic clock."""
+    duration_s: float = Field(ge=0)
+    method: str
+    port: int | None = Field(default=None, ge=0, le=65535)
+    """Port of ``dst`` that was probed."""
+    stamps: Stamps | None = None
+    """Best stamps that all of its samples have: kernel at both ends, kernel on receipt, or user space."""
+    sent: int = Field(ge=0)
+    received: int = Field(ge=0)
+    samples: int = Field(default=0, ge=0)
+    """Readings kept: received less the warm-up, those without a full set of stamps and the rejected."""
+    rejected: int = Field(default=0, ge=0)
+    """Readings that cannot be (negative, say after a clock step)."""
+    beside: int = Field(ge=0)
+    reason: str | None = None
+
+
+class RttStatistics(Record):
+    """Round-trip times in seconds, each a matrix [src][dst] as probed from ``src``."""
+
+    min: Matrix
+    p10: Matrix
+    p50: Matrix
+    p90: Matrix
+    p99: Matrix
+
+
+class SamplesFile(Record):
+    """The raw samples, in an .npz beside the scan (docs/data-format.md lists its arrays)."""
+
+    npz: str
+    sha256: str
+
+
+class Scan(Document):
+    """``netprobe.scan``: hosts, matrices [src][dst] in the order of ``hosts``, and every visit."""
+
+    KIND: ClassVar[str] = "scan"
+
+    schema_: str = Field(default="netprobe.scan/1.0", alias="schema")
+    status: DocumentStatus
+    reason: str | None = None
+    hosts: list[ScannedHost]
+    measurements: list[Measurement]
+    rtt_s: RttStatistics
+    loss_ratio: Matrix
+    """1 - received / sent of the link's probes; null where nothing was sent."""
+    ipdv_s: Matrix
+    """Jitter: mean absolute difference of the delays of successive probes (RFC 3393)."""
+    visits: list[Visit]
+    samples: SamplesFile | None = None
+    rounds: int = Field(ge=0)
+    duration_s: float = Field(ge=0)
+
+    @field_validator("loss_ratio")
+    @classmethod
+    def _loss_is_a_ratio(cls, value: Any) -> Any:
+        if (value > 1).any():
+            raise ValueError("loss_ratio has a cell above 1")
+        return value
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Scan:
+        check_hosts_and_matrices(
+            self.hosts,
+            {f"rtt_s.{k}": getattr(self.rtt_s, k) for k in ("min", "p10", "p50", "p90", "p99")}
+            | {"loss_ratio": self.loss_ratio, "ipdv_s": self.ipdv_s},
+        )
+        names = {host.name for host in self.hosts}
+        for visit in self.visits:
+            if visit.src not in names or visit.dst not in names or visit.src == visit.dst:
+                raise ValueError(f"visit {visit.src} -> {visit.dst} is not between two of its hosts")
+            if visit.received > visit.sent or visit.samples > visit.received:
+                raise ValueError(f"visit {visit.src} -> {visit.dst} received more than was sent")
+        return self
+
+
+def check_hosts_and_matrices(hosts: list[Any], matrices: dict[str, Any]) -> None:
+    """Names are unique and every matrix has a row a host; raises ValueError otherwise."""
+    names = [host.name for host in hosts]
+    if len(set(names)) != len(names):
+        twice = next(n for n in names if names.count(n) > 1)
+        raise ValueError(f"host {twice!r} stands in hosts twice")
+    for key, matrix in matrices.items():
+        if matrix.shape != (len(names), len(names)):
+            raise ValueError(f"{key} has shape {matrix.shape} for {len(names)} hosts")

@@ -1,0 +1,56 @@
+"""map -> plan: the rank order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from netprobe.core.document import check_same_hosts
+from netprobe.core.errors import InputError
+from netprobe.core.hosts import Host
+from netprobe.core.map import Map
+from netprobe.core.plan import Objective, OrderPlan
+from netprobe.plan import build_order_plan
+
+
+def plan_order(
+    map_: Map,
+    *,
+    hosts: Sequence[Host] | None = None,
+    objective: Objective = "sum",
+    root: str | None = None,
+    seed: int = 0,
+) -> OrderPlan:
+    """Order the ranks for a ring on the denoised RTT/2.
+
+    ``hosts`` (default: the map's own) says in which order the hosts were given, and with which slots and
+    launcher names; it must hold the same hosts as the map. The first given host stays rank 0 unless
+    ``root`` names another. Where the map found no locality the given order is kept: an order tuned to
+    noise would only look better.
+    """
+    if hosts is not None:
+        check_same_hosts(list(hosts), list(map_.hosts), what="the hosts file", source="map")
+    given = [plain_host(host) for host in (hosts if hosts is not None else map_.hosts)]
+    placed = [host for host in given if host.name not in set(map_.unplaced)]
+    if not placed:
+        raise InputError("the map places no host, so there is nothing to order")
+    index = {host.name: i for i, host in enumerate(map_.hosts)}
+    where = [index[host.name] for host in placed]
+    cost_s = map_.layers["rtt"].distance_s[np.ix_(where, where)] / 2
+    return build_order_plan(
+        placed,
+        cost_s,
+        groups=[list(group.hosts) for group in map_.groups],
+        objective=objective,
+        root=root,
+        seed=seed,
+        parents=[map_.parent()],
+        left_out=[host for host in given if host.name in set(map_.unplaced)],
+        keep_given=map_.verdict.locality == "none",
+    )
+
+
+def plain_host(host: Host) -> Host:
+    """The host alone, without what a scan added to it."""
+    return Host.model_validate(host.model_dump(include=set(Host.model_fields)))

@@ -1,0 +1,24 @@
+"""The published JSON Schemas, one a kind of document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from netprobe.core.document import Document
+from netprobe.core.map import Map
+from netprobe.core.scan import Scan
+from netprobe.lab.truth import Truth
+from netprobe.plan.registry import plan_json_schema
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """JSON Schema (2020-12) by kind: scan, map, plan, truth."""
+    models: tuple[type[Document], ...] = (Scan, Map)
+    found = {model.KIND: model.model_json_schema(by_alias=True) for model in models}
+    found["plan"] = plan_json_schema()
+    found["truth"] = Truth.model_json_schema(by_alias=True)
+    return {
+        kind: {"$schema": DIALECT, **schema, "title": f"netprobe.{kind}"} for kind, schema in found.items()
+    }
