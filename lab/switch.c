@@ -628,7 +628,7 @@ static void run(void)
 	static const struct timespec no_time;
 	uint64_t now_ns, controlled_ns = 0, sleep_ns;
 	struct timespec timeout;
-	int received;
+	bool more_due;
 
 	for (;;) {
 		now_ns = clock_ns(CLOCK_MONOTONIC);
@@ -642,13 +642,9 @@ static void run(void)
 			uint64_t due_ns = heap[0].due_ns;
 
 			advance(heap_pop(), due_ns);
-			if (heap_used && heap[0].due_ns <= now_ns)
-				now_ns = 0; /* more is due: look at the socket, but do not sleep */
 		}
-		received = receive();
-		if (received || !now_ns)
-			continue;
-		if (heap_used && heap[0].due_ns <= now_ns + SPIN_NS)
+		more_due = heap_used && heap[0].due_ns <= now_ns + SPIN_NS;
+		if (receive() || more_due)
 			continue;
 		if (heap_used) {
 			sleep_ns = heap[0].due_ns - now_ns - SPIN_NS;

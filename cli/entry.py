@@ -1,0 +1,53 @@
+"""``main``: the one place where errors become a line and an exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+
+from netprobe.core.errors import EXIT_BUG, EXIT_INPUT, EXIT_INTERRUPTED, NetprobeError
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command and exit with its documented code."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    code = run(args)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader (head, say) has gone; there is nobody to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(code)
+
+
+def run(args: Sequence[str]) -> int:
+    """Run the command and return its exit code. Never raises for bad input."""
+    from netprobe.cli.app import app, usage_error_text
+
+    try:
+        result = app(args=list(args), prog_name="netprobe", standalone_mode=False)
+    except KeyboardInterrupt:
+        return _fail(args, "interrupted", EXIT_INTERRUPTED)
+    except NetprobeError as error:
+        return _fail(args, str(error), error.exit_code)
+    except BrokenPipeError:
+        return 0
+    except Exception as error:
+        usage = usage_error_text(error)
+        if usage is not None:
+            return _fail(args, usage, EXIT_INPUT) if usage else EXIT_INTERRUPTED
+        if os.environ.get("NETPROBE_DEBUG"):
+            raise
+        text = f"internal error, please report it: {type(error).__name__}: {error}"
+        return _fail(args, f"{text} (NETPROBE_DEBUG=1 shows where)", EXIT_BUG)
+    return result if isinstance(result, int) else 0
+
+
+def _fail(args: Sequence[str], message: str, code: int) -> int:
+    line = " ".join(message.split())
+    print(f"netprobe: {line}", file=sys.stderr)
+    if "--json" in args:
+        print(json.dumps({"error": line, "exit_code": code}))
+    return code

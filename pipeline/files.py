@@ -1,0 +1,72 @@
+"""Documents on disk: names, refusing to overwrite, writing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from netprobe.core.document import Document, write_atomically, write_document
+from netprobe.core.errors import InputError, OutputExistsError
+
+SCAN, MAP, PLAN, HOSTFILE = "scan.json", "map.json", "plan.json", "hostfile"
+SAMPLES, JOURNAL, TRUTH = "scan.samples.npz", "scan.journal.jsonl", "truth.json"
+OURS = (SCAN, "scan.npz", SAMPLES, JOURNAL, MAP, "map.npz", PLAN, HOSTFILE, TRUTH)
+
+
+def prepare_folder(path: Path, *, force: bool = False) -> None:
+    """Make the output directory. One that holds anything is refused; ``force`` replaces our own files."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        found = sorted(entry.name for entry in path.iterdir())
+    except FileExistsError:
+        raise OutputExistsError(f"{path}: exists and is no directory: name another --out") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be made: {error.strerror}") from None
+    if found and not force:
+        what = ", ".join(found[:4]) + (" .." if len(found) > 4 else "")
+        raise OutputExistsError(
+            f"{path}: the directory already holds {what}: name another --out, or --force to replace "
+            "netprobe's own files there"
+        )
+    for name in set(found) & set(OURS):
+        _unlink(path / name)
+
+
+def prepare_file(path: Path, *, force: bool = False, inputs: Sequence[Path] = ()) -> None:
+    """Check that a file can be written: not there yet (or ``force``), never an input, folder present."""
+    if any(path.resolve() == given.resolve() for given in inputs):
+        raise OutputExistsError(f"{path}: is the input itself: name another --out")
+    if path.is_dir():
+        raise OutputExistsError(f"{path}: is a directory: name a file")
+    if path.exists() and not force:
+        raise OutputExistsError(f"{path}: exists already: name another --out, or --force to replace it")
+    if not path.parent.is_dir():
+        raise InputError(f"{path.parent}: no such directory")
+
+
+def save(document: Document, path: Path) -> None:
+    """Write a document, turning a full disk or a missing right into one clear line."""
+    try:
+        write_document(document, path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def save_text(text: str, path: Path) -> None:
+    """Write a text file atomically."""
+    save_bytes(text.encode(), path)
+
+
+def save_bytes(content: bytes, path: Path) -> None:
+    """Write a file atomically, errors as one clear line."""
+    try:
+        write_atomically(path, content)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _unlink(path: Path) -> None:
+    try:
+        path.unlink()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be replaced: {error.strerror}") from None

@@ -1,0 +1,142 @@
+"""A map and a plan in a terminal: heat map in group order, table of groups, the order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from rich.console import Group as Lines
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from netprobe.core.map import Map
+from netprobe.core.matrix import FloatMatrix
+from netprobe.core.plan import OrderPlan
+from netprobe.core.scan import Scan
+from netprobe.report.units import count, seconds
+
+SHADES = " ░▒▓█"
+MISSING = "·"
+_COLOURS = ("green", "yellow", "orange1", "red", "magenta")
+
+
+def group_order(map_: Map) -> list[int]:
+    """Indices of the hosts, group by group, unplaced ones last."""
+    index = {host.name: i for i, host in enumerate(map_.hosts)}
+    names = [name for group in map_.groups for name in group.hosts] + list(map_.unplaced)
+    return [index[name] for name in names]
+
+
+def heat_map(scan: Scan, map_: Map, *, width: int) -> RenderableType:
+    """The measured p10 matrix in group order; the darker, the farther. Shrinks to ``width`` columns."""
+    index = {host.name: i for i, host in enumerate(scan.hosts)}
+    order = [index[map_.hosts[i].name] for i in group_order(map_)]
+    cells = np.asarray(scan.rtt_s.p10)[np.ix_(order, order)]
+    names = [scan.hosts[i].name for i in order]
+    label = min(max(len(n) for n in names), 20)
+    room = max(8, (width - label - 3) // 2)
+    step = -(-len(order) // room)
+    if step > 1:
+        cells = _shrink(cells, step)
+        names = [f"{names[i]}.." for i in range(0, len(names), step)]
+    known = cells[~np.isnan(cells)]
+    edges = np.quantile(known, (0.2, 0.4, 0.6, 0.8)) if known.size else np.zeros(4)
+    low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
+    if high > low:
+        edges = np.linspace(low, high, 6)[1:-1]
+    lines = []
+    for i, name in enumerate(names):
+        line = Text(name[:label].ljust(label) + "  ")
+        for j in range(len(names)):
+            line.append_text(_cell(cells[i, j], edges, diagonal=i == j and step == 1))
+        lines.append(line)
+    legend = Text(f"RTT p10 from {seconds(low)} ", style="dim")
+    for shade, colour in zip(SHADES, _COLOURS):
+        legend.append(shade * 2, style=colour)
+    legend.append(f" to {seconds(high)}; {MISSING}{MISSING} no reading", style="dim")
+    if step > 1:
+        legend.append(f"; each cell is the median of {step} x {step} links", style="dim")
+    return Lines(*lines, legend)
+
+
+def _shrink(cells: FloatMatrix, step: int) -> FloatMatrix:
+    size = -(-len(cells) // step)
+    small = np.full((size, size), np.nan)
+    for i in range(size):
+        for j in range(size):
+            block = cells[i * step : (i + 1) * step, j * step : (j + 1) * step]
+            known = block[~np.isnan(block)]
+            small[i, j] = np.median(known) if known.size else np.nan
+    return small
+
+
+def _cell(value: float, edges: FloatMatrix, *, diagonal: bool) -> Text:
+    if diagonal:
+        return Text("\\ ", style="dim")
+    if value != value:
+        return Text(MISSING * 2, style="dim")
+    level = int(np.searchsorted(edges, value))
+    return Text(SHADES[level] * 2, style=_COLOURS[level])
+
+
+def group_table(map_: Map) -> Table:
+    """One row a group: its hosts, its leader, and how near they are."""
+    distance = map_.layers["rtt"].distance_s
+    index = {host.name: i for i, host in enumerate(map_.hosts)}
+    placed = [index[name] for group in map_.groups for name in group.hosts]
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("group")
+    table.add_column("size", justify="right")
+    table.add_column("inside", justify="right")
+    table.add_column("across", justify="right")
+    table.add_column("leader", overflow="fold")
+    table.add_column("hosts", overflow="fold")
+    for group in map_.groups:
+        inside = [index[name] for name in group.hosts]
+        across = [i for i in placed if i not in set(inside)]
+        pairs = distance[np.ix_(inside, inside)][np.triu_indices(len(inside), 1)]
+        between = distance[np.ix_(inside, across)]
+        table.add_row(
+            group.id,
+            str(len(inside)),
+            seconds(float(np.median(pairs)) if pairs.size else None),
+            seconds(float(np.median(between)) if between.size else None),
+            group.leader,
+            fold_names(group.hosts),
+        )
+    if map_.unplaced:
+        table.add_row("none", str(len(map_.unplaced)), "-", "-", "-", fold_names(map_.unplaced))
+    return table
+
+
+def fold_names(names: Sequence[str], most: int = 16) -> str:
+    """Names on a line, the tail of a long list counted."""
+    more = f" .. and {len(names) - most} more" if len(names) > most else ""
+    return " ".join(names[:most]) + more
+
+
+def order_text(plan: OrderPlan) -> str:
+    """The order and what it gains."""
+    what = "sum of one-way times round the ring" if plan.objective == "sum" else "slowest hop of the ring"
+    gain = plan.cost_given_s / plan.cost_s if plan.cost_s else 1.0
+    line = f"{what}: {seconds(plan.cost_given_s)} as given, {seconds(plan.cost_s)} in this order"
+    line += f" ({gain:.2f}x)" if gain > 1.0005 else ": your order is already as good"
+    if plan.crossings is not None and plan.crossings_given is not None:
+        line += f"; ring hops between groups: {plan.crossings_given} before, {plan.crossings} after"
+    return f"{fold_names(plan.order, 64)}\n{line}"
+
+
+def scan_text(scan: Scan) -> str:
+    """One line on what was measured."""
+    cells = int((~np.isnan(np.asarray(scan.rtt_s.p10))).sum() - _diagonal(scan.rtt_s.p10))
+    links = len(scan.hosts) * (len(scan.hosts) - 1)
+    lost = [host for host in scan.hosts if host.status != "ok"]
+    levels = sorted({visit.stamps for visit in scan.visits if visit.stamps})
+    text = f"{count(len(scan.hosts), 'host')}, {cells} of {count(links, 'link')} in {scan.duration_s:.1f} s"
+    text += f", stamps: {', '.join(levels)}" if levels else ""
+    return text + "".join(f"\n{host.name}: {host.status}: {host.reason}" for host in lost)
+
+
+def _diagonal(matrix: FloatMatrix) -> int:
+    return int((~np.isnan(np.diagonal(matrix))).sum())

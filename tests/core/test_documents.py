@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.documents import make_scan, rack_rtt, rack_scan
+
+from netprobe.core.document import (
+    canonical_sha256,
+    check_same_hosts,
+    dump,
+    load_document,
+    parse_document,
+    to_json,
+    write_document,
+)
+from netprobe.core.errors import DocumentError
+from netprobe.core.hosts import Host
+from netprobe.core.map import Map
+from netprobe.core.scan import Scan
+from netprobe.pipeline.schemas import schemas
+
+
+@pytest.fixture
+def scan() -> Scan:
+    return rack_scan([3, 2], seed=1)[0]
+
+
+def test_a_scan_written_is_read_back_with_the_same_hash(tmp_path: Path, scan: Scan) -> None:
+    write_document(scan, tmp_path / "scan.json")
+    again = load_document(Scan, tmp_path / "scan.json")
+    assert canonical_sha256(again) == canonical_sha256(scan)
+    assert np.allclose(again.rtt_s.p10, scan.rtt_s.p10, rtol=1e-8, equal_nan=True)
+    assert again.visits == scan.visits
+    write_document(again, tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "scan.json").read_bytes()
+
+
+def test_missing_cells_are_null_and_scripts_find_their_names(tmp_path: Path, scan: Scan) -> None:
+    write_document(scan, tmp_path / "scan.json")
+    data = json.loads((tmp_path / "scan.json").read_text())
+    assert data["schema"] == "netprobe.scan/1.0"
+    assert data["rtt_s"]["p10"][0][0] is None
+    assert isinstance(data["rtt_s"]["p10"][0][1], float)
+    assert set(data["rtt_s"]) == {"min", "p10", "p50", "p90", "p99"}
+    assert {"name", "target", "address", "status"} <= set(data["hosts"][0])
+    assert len(data["loss_ratio"]) == 5
+
+
+def test_the_hash_leaves_the_time_out_and_nothing_else(scan: Scan) -> None:
+    later = scan.model_copy(update={"created_at": "2031-01-01T00:00:00Z"})
+    other = scan.model_copy(update={"seed": 7})
+    assert canonical_sha256(later) == canonical_sha256(scan)
+    assert canonical_sha256(other) != canonical_sha256(scan)
+
+
+def test_a_document_fits_its_published_schema(scan: Scan) -> None:
+    jsonschema.validate(dump(scan), schemas()["scan"])
+    broken = dump(scan)
+    del broken["hosts"][0]["name"]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(broken, schemas()["scan"])
+
+
+def test_large_matrices_go_to_a_side_file_and_come_back(tmp_path: Path) -> None:
+    scan = make_scan(rack_rtt([130, 130], seed=2), visits=False)
+    write_document(scan, tmp_path / "scan.json")
+    data = json.loads((tmp_path / "scan.json").read_text())
+    assert data["rtt_s"]["p10"]["npz"] == "scan.npz"
+    assert data["rtt_s"]["p10"]["shape"] == [260, 260]
+    again = load_document(Scan, tmp_path / "scan.json")
+    assert np.array_equal(again.rtt_s.p10, scan.rtt_s.p10, equal_nan=True)
+    assert canonical_sha256(again) == canonical_sha256(scan)
+
+
+def test_a_swapped_missing_or_escaping_side_file_is_refused(tmp_path: Path) -> None:
+    scan = make_scan(rack_rtt([130, 130], seed=2), visits=False)
+    write_document(scan, tmp_path / "scan.json")
+    write_document(make_scan(rack_rtt([130, 130], seed=3), visits=False), tmp_path / "other.json")
+    data = json.loads((tmp_path / "scan.json").read_text())
+    (tmp_path / "scan.npz").write_bytes((tmp_path / "other.npz").read_bytes())
+    with pytest.raises(DocumentError, match=r"cannot be read|sha256 differs"):
+        load_document(Scan, tmp_path / "scan.json")
+    (tmp_path / "scan.npz").unlink()
+    with pytest.raises(DocumentError, match="missing beside the document"):
+        load_document(Scan, tmp_path / "scan.json")
+    data["rtt_s"]["p10"]["npz"] = "../other.npz"
+    (tmp_path / "scan.json").write_text(json.dumps(data))
+    with pytest.raises(DocumentError, match="not a plain file name"):
+        load_document(Scan, tmp_path / "scan.json")
+
+
+def _set(data: dict[str, Any], path: str, value: Any) -> None:
+    *parents, last = path.split(".")
+    for key in parents:
+        data = data[int(key)] if isinstance(data, list) else data[key]
+    data[int(last) if isinstance(data, list) else last] = value  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        ("schema", "netprobe.scan/2.0", "newer than"),
+        ("schema", "netprobe.map/1.0", "is a map document"),
+        ("schema", "other/1", "no netprobe document"),
+        ("schema", None, "no netprobe document"),
+        ("hosts.0.name", "a b", "characters outside"),
+        ("hosts.0.target", "-oProxyCommand=x", "starts with '-'"),
+        ("hosts.0.name", "n1x;", "characters outside"),
+        ("hosts.0.status", "fine", "hosts.0.status"),
+        ("rtt_s.p10.0.1", -1.0, "negative"),
+        ("rtt_s.p10.0.1", "x", "neither a number nor null"),
+        ("rtt_s.p10.0.1", True, "neither a number nor null"),
+        ("rtt_s.p10", [[None]], "for 5 hosts"),
+        ("rtt_s.p10", 7, "rows of numbers"),
+        ("rtt_s.p10.2", [1.0], "as many in each row"),
+        ("loss_ratio.0.1", 1.5, "above 1"),
+        ("visits.0.src", "nobody", "not between two of its hosts"),
+        ("visits.0.received", 999, "more than was sent"),
+        ("hosts", [], "for 0 hosts"),
+        ("seed", -1, "seed"),
+        ("parents", [{"schema": "netprobe.scan/1.0", "sha256": "x"}], "sha256"),
+    ],
+)
+def test_a_damaged_document_is_one_clear_line(scan: Scan, path: str, value: Any, says: str) -> None:
+    data = dump(scan)
+    _set(data, path, value)
+    with pytest.raises(DocumentError) as caught:
+        parse_document(Scan, data, source="scan.json")
+    assert says in str(caught.value)
+    assert str(caught.value).startswith("scan.json: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_newer_minor_version_is_read_and_its_keys_kept(scan: Scan) -> None:
+    data = dump(scan)
+    data["schema"] = "netprobe.scan/1.9"
+    data["new_key"] = {"x": 1}
+    again = parse_document(Scan, data, source="s")
+    assert dump(again)["new_key"] == {"x": 1}
+    assert dump(again)["schema"] == "netprobe.scan/1.9"
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "truncated"),
+        (b'{"schema": "netprobe.scan/1.0", "hosts": [', "truncated"),
+        (b"[1, 2]", "no object"),
+        (b"\xff\xfe", "not a text file"),
+        (b'{"x": NaN}', "NaN"),
+        (b"[" * 100_000, "truncated"),
+        (b'{"x": 1' + b"0" * 5000 + b"}", "no valid JSON"),
+    ],
+)
+def test_a_file_that_is_no_document_is_one_clear_line(tmp_path: Path, content: bytes, says: str) -> None:
+    path = tmp_path / "scan.json"
+    path.write_bytes(content)
+    with pytest.raises(DocumentError, match=says):
+        load_document(Scan, path)
+
+
+def test_a_missing_document_and_a_directory_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DocumentError, match="no such document"):
+        load_document(Map, tmp_path / "none.json")
+    with pytest.raises(DocumentError, match="cannot be read"):
+        load_document(Map, tmp_path)
+
+
+@given(st.integers(0, 10_000), st.binary(min_size=1, max_size=8))
+def test_a_document_with_any_bytes_changed_loads_or_is_refused(position: int, junk: bytes) -> None:
+    scan = rack_scan([2, 2], seed=1)[0]
+    text = to_json(dump(scan)).encode()
+    at = position % len(text)
+    try:
+        data = json.loads((text[:at] + junk + text[at + len(junk) :]).decode())
+    except ValueError:
+        return
+    try:
+        again = parse_document(Scan, data if isinstance(data, dict) else {}, source="s")
+    except DocumentError as error:
+        assert "\n" not in str(error)
+        return
+    assert again.rtt_s.p10.shape == (len(again.hosts), len(again.hosts))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(JSON)
+def test_to_json_writes_what_json_reads_back(data: Any) -> None:
+    assert json.loads(to_json(data)) == data
+
+
+def test_other_hosts_are_refused_by_name() -> None:
+    ours, theirs = [Host(name="a"), Host(name="b")], [Host(name="b"), Host(name="c")]
+    with pytest.raises(DocumentError, match="it lacks a and has c besides"):
+        check_same_hosts(ours, theirs, what="the hosts file")
+    check_same_hosts(ours, list(reversed(ours)), what="the hosts file")
