@@ -10,13 +10,14 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from netprobe.core.errors import InputError, PlatformError
 from netprobe.lab.layout import NETWORK, LabHost, Layout
-from netprobe.lab.state import Process, process
+from netprobe.lab.state import Process
 
 NETNS = Path("/run/netns")
 HOST_INTERFACE = "eth0"
@@ -42,7 +43,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def require_root() -> None:
     """Raises PlatformError unless this process may make namespaces."""
     if os.geteuid() != 0:
-        raise PlatformError("a lab is made of network namespaces, which needs root: run the same command with sudo")
+        raise PlatformError(
+            "a lab is made of network namespaces, which needs root: run the same command with sudo"
+        )
 
 
 def find_program(name: str) -> str:
@@ -50,7 +53,9 @@ def find_program(name: str) -> str:
     path = shutil.which(name, path=_PATH)
     if path is None:
         package = _PACKAGES[name]
-        raise PlatformError(f"{name} is not on this machine: install it (on Debian: apt-get install {package})")
+        raise PlatformError(
+            f"{name} is not on this machine: install it (on Debian: apt-get install {package})"
+        )
     return path
 
 
@@ -60,7 +65,13 @@ def run(argv: Sequence[str], *, lock: int, text: str = "", keep: Sequence[int] =
     Raises PlatformError with the first line that it complained.
     """
     done = subprocess.run(
-        argv, input=text, capture_output=True, text=True, errors="replace", pass_fds=(lock, *keep), check=False
+        argv,
+        input=text,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        pass_fds=(lock, *keep),
+        check=False,
     )
     if done.returncode != 0:
         complaint = next(iter(done.stderr.splitlines() or [f"exit status {done.returncode}"]))
@@ -101,7 +112,8 @@ def make_namespaces(layout: Layout, *, lock: int) -> None:
             # Known neighbours: no address resolution in a first probe's time, and no overflow of the
             # neighbour table, which all namespaces of a machine share.
             *(
-                f"neigh add {other.address} lladdr {other.hardware_address} nud permanent dev {HOST_INTERFACE}"
+                f"neigh add {other.address} lladdr {other.hardware_address}"
+                f" nud permanent dev {HOST_INTERFACE}"
                 for other in layout.everyone
                 if other is not host
             ),
@@ -118,7 +130,9 @@ def remove_namespaces(names: Iterable[str], *, lock: int) -> None:
     """Remove those of the network namespaces that are there. Raises PlatformError."""
     there = [name for name in names if namespace_path(name).exists()]
     if there:
-        run([find_program("ip"), "-batch", "-"], lock=lock, text=_lines(f"netns del {name}" for name in there))
+        run(
+            [find_program("ip"), "-batch", "-"], lock=lock, text=_lines(f"netns del {name}" for name in there)
+        )
 
 
 def make_hostnames(hosts: Sequence[LabHost], directory: Path) -> None:
@@ -165,26 +179,32 @@ def end_processes(namespaces: Iterable[str], others: Iterable[Process]) -> None:
         raise InputError("this command runs inside the lab that it is to remove: run it outside")
     deadline = time.monotonic() + KILL_WAIT_S
     while True:
-        victims = [pid for pid in _all_pids() if _inode_of(pid) in inodes]
+        victims = [pid for pid in _all_pids() if _lives_in(pid, inodes)]
         alive = [one for one in known if one.is_alive()]
         if not victims and not alive:
             return
         if time.monotonic() > deadline:
             pids = ", ".join(str(pid) for pid in {*victims, *(one.pid for one in alive)})
-            raise PlatformError(f"processes of the lab do not end (ids {pids}): end them, then run down again")
+            raise PlatformError(
+                f"processes of the lab do not end (ids {pids}): end them, then run down again"
+            )
         for pid in victims:
-            _kill(pid, lambda pid=pid: _inode_of(pid) in inodes)  # type: ignore[misc]
+            _kill(pid, partial(_lives_in, pid, inodes))
         for one in alive:
             _kill(one.pid, one.is_alive)
         time.sleep(0.01)
 
 
-def _kill(pid: int, is_still: object) -> None:
+def _lives_in(pid: int, inodes: set[tuple[int, int]]) -> bool:
+    return _inode_of(pid) in inodes
+
+
+def _kill(pid: int, is_still: Callable[[], bool]) -> None:
     # The descriptor pins the process: what is checked after it was opened is what gets the signal.
     with suppress(ProcessLookupError):
         descriptor = os.pidfd_open(pid)
         try:
-            if callable(is_still) and is_still():
+            if is_still():
                 signal.pidfd_send_signal(descriptor, signal.SIGKILL)
         finally:
             os.close(descriptor)
@@ -219,19 +239,3 @@ def _check(result: int, what: str) -> None:
 
 def _lines(commands: Iterable[str]) -> str:
     return "".join(f"{command}\n" for command in commands)
-
-
-__all__ = [
-    "end_processes",
-    "enter_argv",
-    "find_program",
-    "make_hostnames",
-    "make_namespaces",
-    "namespace_path",
-    "port_interface",
-    "process",
-    "remove_namespaces",
-    "require_root",
-    "run",
-    "unmount_below",
-]

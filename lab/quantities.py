@@ -11,7 +11,7 @@ import re
 
 _NUMBER = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)\s*([^0-9.\s]\S*)", re.ASCII)
 
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}  # noqa: RUF001
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 _PREFIXES = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _RATE_SUFFIXES = {"bit/s": 0.125, "bps": 0.125, "B/s": 1.0}
 

@@ -231,7 +231,9 @@ def load_spec(source: str | Path) -> LabSpec:
             raw = file.read(SPEC_BYTES_LIMIT + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise SpecError([f"cannot be read ({reason}): give a YAML file or one of {_examples()}"], source=shown) from error
+        raise SpecError(
+            [f"cannot be read ({reason}): give a YAML file or one of {_examples()}"], source=shown
+        ) from error
     return parse_spec(raw, source=shown, default_name=_default_name(path))
 
 
@@ -258,7 +260,7 @@ class _Loader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.events.AliasEvent):
             raise yaml.YAMLError("aliases (*name) are not used in a lab spec")
-        node: yaml.Node | None = super().compose_node(parent, index)  # type: ignore[no-untyped-call]
+        node: yaml.Node | None = super().compose_node(parent, index)
         return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -266,7 +268,9 @@ class _Loader(yaml.SafeLoader):
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode):
                 if key.value in seen:
-                    raise yaml.YAMLError(f"key {key.value[:32]!r} is there twice (line {key.start_mark.line + 1})")
+                    raise yaml.YAMLError(
+                        f"key {key.value[:32]!r} is there twice (line {key.start_mark.line + 1})"
+                    )
                 seen.add(key.value)
         return super().construct_mapping(node, deep=deep)
 

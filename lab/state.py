@@ -102,7 +102,9 @@ def directory_of(name: str) -> Path:
 def lab_names() -> list[str]:
     """The names of all labs on this machine, half-built ones included."""
     try:
-        return sorted(path.name for path in LABS.iterdir() if NAME_PATTERN.fullmatch(path.name) and path.is_dir())
+        return sorted(
+            path.name for path in LABS.iterdir() if NAME_PATTERN.fullmatch(path.name) and path.is_dir()
+        )
     except FileNotFoundError:
         return []
 

@@ -65,7 +65,9 @@
 #define QUEUE_NS 20000000ULL              /* longest wait for a rate; a longer one is a tail drop */
 #define HELD_BYTES_LIMIT (256ULL << 20)   /* everything waiting in here, whatever the delays */
 #define SPIN_NS 40000ULL                  /* wake this long before a due time and spin: sleeps are late */
+#define CLOCK_SPIN_NS 3000ULL             /* this near, look at nothing but the clock */
 #define CONTROL_EVERY_NS 1000000ULL       /* how often a busy switch looks at its control socket */
+#define CLOCKS_APART_NS 500ULL            /* two clocks are read together when it takes no longer */
 #define STAMP_AGE_LIMIT_NS 100000000ULL   /* an older stamp means that the wall clock was set */
 
 enum stage { AT_TX, AT_UP, AT_DELAY, AT_DOWN, AT_RX };
@@ -357,6 +359,21 @@ static void route(int ifindex, const unsigned char *data, uint32_t length, uint6
 		admit(src, dst, data, length, arrived_ns);
 }
 
+/* The monotonic clock, and the wall clock that stamps are in, at the same moment: an interruption between
+ * two reads would make every stamp look older than it is, and send packets early. */
+static uint64_t both_clocks_ns(uint64_t *wall_ns)
+{
+	uint64_t before_ns, after_ns;
+	int tries = 8;
+
+	do {
+		before_ns = clock_ns(CLOCK_MONOTONIC);
+		*wall_ns = clock_ns(CLOCK_REALTIME);
+		after_ns = clock_ns(CLOCK_MONOTONIC);
+	} while (after_ns - before_ns > CLOCKS_APART_NS && --tries);
+	return after_ns;
+}
+
 static unsigned char frames[BATCH][FRAME_BYTES];
 
 /* Take what has arrived; the delay of a packet starts at its kernel stamp, not when it is read. */
@@ -383,8 +400,7 @@ static int receive(void)
 	count = recvmmsg(packet_fd, messages, BATCH, MSG_DONTWAIT, NULL);
 	if (count <= 0)
 		return 0;
-	now_ns = clock_ns(CLOCK_MONOTONIC);
-	wall_ns = clock_ns(CLOCK_REALTIME);
+	now_ns = both_clocks_ns(&wall_ns);
 	for (i = 0; i < count; i++) {
 		struct msghdr *header = &messages[i].msg_hdr;
 		struct cmsghdr *c = CMSG_FIRSTHDR(header);
@@ -643,6 +659,8 @@ static void run(void)
 
 			advance(heap_pop(), due_ns);
 		}
+		if (heap_used && heap[0].due_ns <= now_ns + CLOCK_SPIN_NS)
+			continue;
 		more_due = heap_used && heap[0].due_ns <= now_ns + SPIN_NS;
 		if (receive() || more_due)
 			continue;
@@ -696,6 +714,7 @@ static void open_packet_socket(void)
 		die("PACKET_IGNORE_OUTGOING");
 	if (setsockopt(packet_fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on)))
 		die("SO_TIMESTAMPNS");
+	setsockopt(packet_fd, SOL_PACKET, PACKET_QDISC_BYPASS, &on, sizeof(on));
 	setsockopt(packet_fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes));
 	setsockopt(packet_fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes));
 	if (bind(packet_fd, (struct sockaddr *)&any, sizeof(any)))

@@ -27,7 +27,9 @@ def compile_switch(directory: Path, *, lock: int) -> Path:
     compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
     remedy = "install a C compiler (on Debian: apt-get install gcc libc6-dev)"
     if compiler is None:
-        raise PlatformError(f"the lab's switch is written in C, and this machine has no cc, gcc or clang: {remedy}")
+        raise PlatformError(
+            f"the lab's switch is written in C, and this machine has no cc, gcc or clang: {remedy}"
+        )
     program = directory / "switch"
     try:
         run([compiler, *COMPILE_FLAGS, "-o", str(program), str(SOURCE)], lock=lock)
@@ -101,7 +103,9 @@ def tell_switch(directory: Path, commands: Sequence[str]) -> list[str]:
                     lines.flush()
                     answers.append(lines.readline().strip())
     except OSError as error:
-        raise PlatformError(f"the lab's switch does not answer ({error}): take the lab down and up again") from error
+        raise PlatformError(
+            f"the lab's switch does not answer ({error}): take the lab down and up again"
+        ) from error
     for command, answer in zip(commands, answers, strict=True):
         if answer.split(" ")[0] != "ok":
             raise InternalError(f"the lab's switch refused {command!r}: {answer or 'no answer'}")

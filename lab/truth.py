@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -16,7 +16,7 @@ from netprobe.core.errors import DocumentError
 from netprobe.lab.layout import Layout
 from netprobe.lab.spec import LabSpec
 
-SCHEMA = "netprobe.truth/1.0"
+SCHEMA: Final = "netprobe.truth/1.0"
 _MAJOR = 1
 _KIND = "netprobe.truth"
 
@@ -34,7 +34,7 @@ def _in_utc(moment: datetime) -> datetime:
 
 class _Part(BaseModel):
     # Unknown keys of a later minor version are let through: that is what a minor version may add.
-    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
 
 class TruthHost(_Part):
@@ -55,7 +55,7 @@ class Truth(_Part):
     """What is so. ``rtt_s[src][dst]`` is the configured round-trip time in the order of ``hosts``, null on
     the diagonal: twice the one-way delay, since delays are the same in both directions."""
 
-    schema_: Literal["netprobe.truth/1.0"] = Field(SCHEMA, alias="schema")
+    schema_: Literal["netprobe.truth/1.0"] = Field(alias="schema")
     created_at: Annotated[datetime, AfterValidator(_in_utc)]
     lab: str
     seed: int
@@ -79,7 +79,9 @@ class Truth(_Part):
         for src, row in enumerate(self.rtt_s):
             for dst, rtt_s in enumerate(row):
                 if (rtt_s is None) != (src == dst) or (rtt_s is not None and rtt_s <= 0):
-                    raise ValueError(f"rtt_s[{src}][{dst}]: must be null on the diagonal and above 0 elsewhere")
+                    raise ValueError(
+                        f"rtt_s[{src}][{dst}]: must be null on the diagonal and above 0 elsewhere"
+                    )
         return self
 
     def to_json(self) -> str:
@@ -87,16 +89,21 @@ class Truth(_Part):
         return self.model_dump_json(by_alias=True, indent=1) + "\n"
 
 
-def make_truth(spec: LabSpec, layout: Layout, *, lab: str, seed: int, created_at: datetime | None = None) -> Truth:
+def make_truth(
+    spec: LabSpec, layout: Layout, *, lab: str, seed: int, created_at: datetime | None = None
+) -> Truth:
     """The truth of a lab laid out from a spec."""
     racks = [host.rack for host in layout.hosts if host.rack is not None]
     names = [host.name for host in layout.hosts]
     return Truth(
+        schema=SCHEMA,
         created_at=created_at or datetime.now(timezone.utc),
         lab=lab,
         seed=seed,
         spec=spec.as_spec(),
-        hosts=tuple(TruthHost(name=name, rack=rack_id(rack)) for name, rack in zip(names, racks, strict=True)),
+        hosts=tuple(
+            TruthHost(name=name, rack=rack_id(rack)) for name, rack in zip(names, racks, strict=True)
+        ),
         groups=tuple(
             TruthGroup(
                 id=rack_id(rack),
@@ -124,10 +131,14 @@ def load_truth(path: str | Path) -> Truth:
     schema = document.get("schema") if isinstance(document, dict) else None
     kind, _, version = schema.partition("/") if isinstance(schema, str) else ("", "", "")
     if kind != _KIND:
-        raise DocumentError(f"is no ground truth of a lab: its schema is {schema!r}, not {SCHEMA!r}", source=source)
+        raise DocumentError(
+            f"is no ground truth of a lab: its schema is {schema!r}, not {SCHEMA!r}", source=source
+        )
     major, _, _ = version.partition(".")
     if not major.isdecimal() or int(major) > _MAJOR:
-        raise DocumentError(f"is of version {version}, and this netprobe reads up to {_MAJOR}.x", source=source)
+        raise DocumentError(
+            f"is of version {version}, and this netprobe reads up to {_MAJOR}.x", source=source
+        )
     try:
         return Truth.model_validate_json(json.dumps({**document, "schema": SCHEMA}))
     except (ValidationError, ValueError) as error:
@@ -144,7 +155,11 @@ def _first_faults(error: ValueError) -> str:
         return str(error)
     items = error.errors(include_url=False, include_input=False, include_context=False)
     shown = [
-        ": ".join(part for part in (".".join(map(str, item["loc"])), item["msg"].removeprefix("Value error, ")) if part)
+        ": ".join(
+            part
+            for part in (".".join(map(str, item["loc"])), item["msg"].removeprefix("Value error, "))
+            if part
+        )
         for item in items[:8]
     ]
     if len(items) > len(shown):

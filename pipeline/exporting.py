@@ -13,6 +13,8 @@ from netprobe.core.hosts import Host
 from netprobe.core.plan import OrderPlan, Plan
 from netprobe.formats import openmpi_command, write_openmpi_hostfile, write_plain
 
+FORMATS = ("openmpi", "plain")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Exported:
@@ -47,4 +49,4 @@ def export_hostfile(
         return Exported(text=text, command=shlex.join([*openmpi_command(path, total), "PROGRAM"]))
     if format_name == "plain":
         return Exported(text=write_plain(ranked), command=None)
-    raise InputError(f"no hostfile format {format_name!r}: known are openmpi, plain")
+    raise InputError(f"no hostfile format {format_name!r}: known are {', '.join(FORMATS)}")

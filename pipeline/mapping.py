@@ -110,9 +110,10 @@ def _layer(fit: Embedding, where: list[int], size: int, options: EmbedOptions) -
         parameters={
             "alpha": options.alpha,
             "dimensions": options.dimensions,
-            "heights": options.heights,
+            "heights": options.uses_heights,
             "restarts": options.restarts,
             "iterations": options.iterations,
+            "converged": fit.converged,
         },
     )
 

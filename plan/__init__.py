@@ -1,1 +1,41 @@
-"""."""
+"""Solvers: from distances to plans, and the one public loader of plan documents.
+
+    ring.py        the ring solver: pure search, restarts, proof or bound     (numbers in, numbers out)
+    moves.py       2-opt, Or-opt and kicks on one ring
+    construct.py   rings to start from, neighbour lists, costs in whole units
+    exact.py       proven best rings of a few hosts
+    bounds.py      lower bounds of any ring
+    order.py       plans of kind ``order``                                    (hosts and costs to a document)
+    registry.py    the kinds of plans, load_plan, parse_plan
+
+A new kind of plan is a module that ends with one ``register`` call and is imported here.
+"""
+
+from netprobe.plan.order import build_order_plan, one_way_cost_s, verify_against_map
+from netprobe.plan.registry import (
+    PlanKind,
+    load_plan,
+    parse_plan,
+    plan_json_schema,
+    plan_kinds,
+    register,
+    verify_plan,
+)
+from netprobe.plan.ring import RingSolution, crossings, ring_cost, solve_ring
+
+__all__ = [
+    "PlanKind",
+    "RingSolution",
+    "build_order_plan",
+    "crossings",
+    "load_plan",
+    "one_way_cost_s",
+    "parse_plan",
+    "plan_json_schema",
+    "plan_kinds",
+    "register",
+    "ring_cost",
+    "solve_ring",
+    "verify_against_map",
+    "verify_plan",
+]

@@ -52,7 +52,7 @@ deny_services() {
 
 # Everything that would start at boot: systemd's links, and the start links of System V.
 boot_links() {
-    find /etc/systemd/system /etc/systemd/user /etc/rc[2345S].d -type l \
+    find /etc/systemd/system /etc/systemd/user /etc/rc[2345S].d -type l ! -lname /dev/null \
         \( -path '/etc/systemd/*' -o -name 'S[0-9][0-9]*' \) 2>/dev/null | LC_ALL=C sort
 }
 
@@ -73,7 +73,7 @@ disable_new_services() {
         *)
             # The links are all that "enabled" means; taken away by hand, they stay away on upgrades.
             rm -f "$link"
-            rmdir "${link%/*}" 2>/dev/null || true
+            case $link in *.wants/* | *.requires/*) rmdir "${link%/*}" 2>/dev/null || true ;; esac
             ;;
         esac
     done <"$scratch/new"
@@ -149,7 +149,7 @@ if have flock; then
     flock 9
 fi
 
-recent_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1 9<&-; }
+recent_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1; }
 makes_venvs() { "$1" -c 'import ensurepip, venv' >/dev/null 2>&1; }
 
 # The first interpreter that can make a virtual environment, or else the first that is recent enough.
@@ -262,7 +262,8 @@ add_system_packages() {
     if [ -z "$cannot" ]; then
         say "installing them with ${sudo:+$sudo }apt-get; no service is started or enabled"
         # shellcheck disable=SC2086 # a list of package names, and a command with its option
-        $sudo sh scripts/setup.sh --install $missing || warn "the install of system packages did not finish"
+        $sudo sh scripts/setup.sh --install $missing 9<&- ||
+            warn "the install of system packages did not finish"
         find_missing
     else
         warn "cannot install them: $cannot"
@@ -296,7 +297,7 @@ make_venv() {
     "$base" -m venv --clear .venv || fail "$base could not make .venv"
 }
 
-pip() { "$venv_python" -m pip "$@" 9<&-; }
+pip() { "$venv_python" -m pip "$@"; }
 
 # On Linux on x86-64 the index's plain torch is the CUDA build, of several GB with its libraries; a wheel
 # marked +cpu (from pip's own settings) is not. uv knows where the CPU build is.
@@ -316,11 +317,13 @@ install_cpu_torch() {
         pip install --quiet --target "$scratch/uv" uv >/dev/null 2>&1 || return 1
         uv=$scratch/uv/bin/uv
     fi
-    "$uv" pip install --quiet --python "$venv_python" --torch-backend cpu -c constraints.txt torch 9<&-
+    "$uv" pip install --quiet --python "$venv_python" --torch-backend cpu -c constraints.txt torch
 }
 
 install_torch() {
-    ! "$venv_python" -c 'import importlib.metadata as m; m.version("torch")' 2>/dev/null || return 0
+    pin=$(sed -n 's/^torch==//p' constraints.txt)
+    ! "$venv_python" -c 'import importlib.metadata as m, sys
+sys.exit(m.version("torch").split("+")[0] != sys.argv[1])' "$pin" 2>/dev/null || return 0
     say "installing torch, alone and first"
     if [ -z "${TORCH_INDEX:-}" ] && torch_is_cuda; then
         ! install_cpu_torch || return 0
@@ -351,7 +354,7 @@ add_python_packages() {
     trap 'rm -rf "$scratch"' EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM
-    quiet=--quiet
+    quiet=-qq
     [ ! -t 1 ] || quiet=
     install_torch
     editable=--editable
@@ -375,4 +378,6 @@ export PIP_DISABLE_PIP_VERSION_CHECK PIP_NO_INPUT
 
 add_system_packages
 add_python_packages
-printf '%s\n' "$missing" >.venv/.setup-missing
+if [ "$missing" != "$(cat .venv/.setup-missing 2>/dev/null)" ]; then
+    printf '%s\n' "$missing" >.venv/.setup-missing
+fi

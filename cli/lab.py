@@ -1,0 +1,132 @@
+"""``netprobe lab``: a fleet of network namespaces on this machine."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from netprobe.cli.output import JsonOption, Output, QuietOption, SeedOption
+
+app = typer.Typer(
+    help="A fleet of network namespaces on this machine.", no_args_is_help=True, rich_markup_mode=None
+)
+
+
+@app.callback()
+def _group() -> None:
+    """A fleet of network namespaces on this machine."""
+
+
+@app.command("up")
+def up(
+    spec: Annotated[str, typer.Argument(metavar="SPEC", help="A YAML file, or the name of a shipped example.")],
+    name: Annotated[str | None, typer.Option("--name", help="Name of the lab (the spec's otherwise).")] = None,
+    sshd: Annotated[
+        bool | None, typer.Option("--sshd/--no-sshd", help="One sshd a host (as the spec says otherwise).")
+    ] = None,
+    seed: SeedOption = 0,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> int:
+    """Make a lab and leave it running."""
+    from netprobe import lab
+
+    made = lab.up(lab.load_spec(spec), seed=seed, name=name, sshd=sshd)
+    output = Output(json=json, quiet=quiet)
+    output.say(
+        f"lab {made.name}: {len(made.hosts)} hosts, files in {made.directory}",
+        f'next: netprobe scan --hosts {made.hosts_path} --via "ip netns exec {{target}}" --out DIR',
+    )
+    output.result(_summary(made))
+    return 0
+
+
+@app.command("list")
+def list_(json: JsonOption = False, quiet: QuietOption = False) -> int:
+    """List the labs of this machine."""
+    from netprobe import lab
+
+    labs = lab.list_labs()
+    output = Output(json=json, quiet=quiet)
+    output.say(*([f"{item.name}  {item.status}  {len(item.hosts)} hosts  {item.directory}" for item in labs] or ["no lab is up"]))
+    output.result({"labs": [_summary(item) for item in labs]})
+    return 0
+
+
+@app.command(
+    "exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+)
+def exec_(
+    name: Annotated[str, typer.Argument(metavar="LAB", help="Name of the lab.")],
+    argv: Annotated[list[str], typer.Argument(metavar="COMMAND...", help="The program and its arguments.")],
+    host: Annotated[
+        str | None, typer.Option("--host", help="The host to run it on (the controller otherwise).")
+    ] = None,
+) -> int:
+    """Run a program on a host of a lab, or on its controller, which is no rank host."""
+    from netprobe import lab
+    from netprobe.core.errors import InputError
+
+    command = lab.find(name).exec_argv(host, argv)
+    sys.stdout.flush()
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        raise InputError(f"{command[0]}: cannot be run: {error.strerror}") from None
+
+
+@app.command("set")
+def set_(
+    name: Annotated[str, typer.Argument(metavar="LAB", help="Name of the lab.")],
+    what: Annotated[str, typer.Argument(metavar="WHAT", help="A host, a rack (rack0), two (rack0:rack1) or all.")],
+    settings: Annotated[list[str], typer.Argument(metavar="KEY=VALUE...", help="rate=80Mbit/s, say.")],
+    quiet: QuietOption = False,
+) -> int:
+    """Change a live lab."""
+    from netprobe import lab
+    from netprobe.core.errors import InputError
+
+    found = lab.find(name)
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise InputError(f"{setting!r} is no KEY=VALUE such as rate=80Mbit/s")
+        lab.set_value(found, what, key, value)
+        Output(quiet=quiet).say(f"{name} {what}: {setting}")
+    return 0
+
+
+@app.command("down")
+def down(
+    name: Annotated[str | None, typer.Argument(metavar="LAB", help="Name of the lab.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Every lab of this machine.")] = False,
+    quiet: QuietOption = False,
+) -> int:
+    """Remove a lab: nothing of it is left, however it was made or broken."""
+    from netprobe import lab
+    from netprobe.core.errors import InputError
+
+    if (name is None) == (not all_):
+        raise InputError("name one lab, or give --all (netprobe lab list shows them)")
+    if name is None:
+        removed = lab.down_all()
+    else:
+        lab.down(name)
+        removed = [name]
+    Output(quiet=quiet).say(*([f"lab {item} is gone" for item in removed] or ["no lab is up"]))
+    return 0
+
+
+def _summary(made: Any) -> dict[str, Any]:
+    return {
+        "name": made.name,
+        "directory": str(made.directory),
+        "hosts_file": str(made.hosts_path),
+        "status": made.status,
+        "truth_file": str(made.truth_path),
+        "ssh_config": None if made.ssh_config_path is None else str(made.ssh_config_path),
+        "hosts": [{"name": h.name, "target": h.target, "address": h.address} for h in made.hosts],
+    }

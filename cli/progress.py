@@ -1,0 +1,83 @@
+"""Live progress of a scan on stderr: rounds, links, time left. Plain lines where stderr is no terminal."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from netprobe.cli.output import Output
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from netprobe.probe.events import Event, RoundDone
+
+
+class ScanProgress:
+    """A context manager whose ``on_event`` and ``on_stage`` go to the pipeline."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> ScanProgress:
+        if self._output.live:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+            columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[detail]}"))
+            self._progress = Progress(
+                *columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True
+            )
+            self._progress.start()
+            self._task = self._progress.add_task("starting agents", total=None, detail="")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    def on_stage(self, stage: str) -> None:
+        """A stage of the chain begins."""
+        words = {"map": "mapping", "plan": "ordering", "export": "exporting"}
+        if stage in words:
+            self._update(words[stage], total=None, detail="")
+
+    def on_event(self, event: Event) -> None:
+        """Something happened in the scan."""
+        from netprobe.probe import events
+
+        if isinstance(event, events.HostUp):
+            self._update("starting agents", total=event.total, completed=event.up, detail=f"{event.up} up")
+        elif isinstance(event, events.HostFailed):
+            self._line(f"{event.host}: {event.reason}")
+        elif isinstance(event, events.AgentsUp):
+            self._update("probing", total=None, detail="")
+            if self._progress is None:
+                self._output.note(f"{event.up} of {event.total} agents up after {event.elapsed_s:.1f} s")
+        elif isinstance(event, events.RoundDone):
+            self._round(event)
+        elif isinstance(event, events.Warning):
+            self._line(f"warning: {event.text}")
+
+    def _round(self, event: RoundDone) -> None:
+        left = "" if event.left_s is None else f", {event.left_s:.0f} s left"
+        total = event.rounds_total
+        detail = f"round {event.rounds_done}" + (f" of {total}" if total else "")
+        detail += f", {event.links_done}" + (f" of {event.links_total}" if event.links_total else "") + " links"
+        self._update("probing", total=total, completed=event.rounds_done, detail=detail + left)
+
+    def _update(self, description: str, *, total: int | None, detail: str, completed: int = 0) -> None:
+        if self._progress is not None and self._task is not None:
+            self._progress.update(
+                self._task, description=description, total=total, completed=completed, detail=detail
+            )
+
+    def _line(self, text: str) -> None:
+        if self._progress is not None:
+            self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        else:
+            self._output.note(text)

@@ -1,0 +1,233 @@
+"""``netprobe scan``: from hosts, or a lab, to a hostfile."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from netprobe.cli.export import FormatOption, SlotsOption
+from netprobe.cli.mapping import AlphaOption, ElasticityOption, GroupsOption, KOption, MethodOption
+from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
+from netprobe.cli.plan import ObjectiveOption, RootOption
+
+if TYPE_CHECKING:
+    from netprobe.pipeline.chain import Chain, ChainOptions
+
+
+def scan(
+    hosts: Annotated[
+        str | None,
+        typer.Option("--hosts", help="A hosts file, or a list such as a,b or gpu[001-064]."),
+    ] = None,
+    lab: Annotated[
+        str | None,
+        typer.Option("--lab", metavar="SPEC", help="Instead: make a lab of this spec, and remove it after."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Directory to write (a new one otherwise).")
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option("--only", metavar="STAGE", help="Stop after this stage: scan, map or plan.")
+    ] = None,
+    via: Annotated[
+        str,
+        typer.Option(
+            "--via",
+            help="How to reach the hosts: ssh, local, or a template such as 'ip netns exec {target}'.",
+        ),
+    ] = "ssh",
+    ssh_config: Annotated[
+        Path | None, typer.Option("--ssh-config", metavar="FILE", help="Passed to ssh as -F.")
+    ] = None,
+    ssh_option: Annotated[
+        list[str] | None, typer.Option("--ssh-option", metavar="KEY=VALUE", help="Passed to ssh as -o.")
+    ] = None,
+    python: Annotated[
+        str, typer.Option("--python", help="The Python to run on the hosts (3.8 or later).")
+    ] = "python3",
+    fan_out: Annotated[
+        int, typer.Option("--fan-out", min=1, help="How many hosts are being connected to at a time.")
+    ] = 16,
+    start_timeout: Annotated[
+        float, typer.Option("--start-timeout", metavar="SECONDS", help="A host not up by then is unreachable.")
+    ] = 30.0,
+    probes: Annotated[int, typer.Option("--probes", help="Probes of one visit; each pair gets two visits.")] = 100,
+    interval: Annotated[
+        float, typer.Option("--interval", metavar="SECONDS", help="Mean time between the probes of a link.")
+    ] = 0.001,
+    port_range: Annotated[
+        str | None, typer.Option("--port-range", metavar="LOW-HIGH", help="UDP ports to use (any otherwise).")
+    ] = None,
+    subnet: Annotated[
+        str | None, typer.Option("--subnet", metavar="CIDR", help="Probe the addresses of this network.")
+    ] = None,
+    interface: Annotated[
+        str | None, typer.Option("--interface", help="Probe the addresses of this interface.")
+    ] = None,
+    groups: GroupsOption = "natural",
+    k: KOption = None,
+    elasticity: ElasticityOption = 2.0,
+    method: MethodOption = "robust",
+    alpha: AlphaOption = None,
+    objective: ObjectiveOption = "sum",
+    root: RootOption = None,
+    format_: FormatOption = "openmpi",
+    slots: SlotsOption = None,
+    seed: SeedOption = 0,
+    force: ForceOption = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> int:
+    """Probe every pair of hosts, map them, order the ranks and write the hostfile."""
+    from netprobe.cli.mapping import map_options
+    from netprobe.cli.plan import check_objective
+    from netprobe.core.errors import InputError
+    from netprobe.pipeline.chain import ChainOptions, check_stages
+    from netprobe.probe import ScanOptions
+
+    if (hosts is None) == (lab is None):
+        raise InputError("give either --hosts FILE or --lab SPEC")
+    if only not in (None, "scan", "map", "plan"):
+        raise InputError(f"--only {only!r} is none of scan, map, plan")
+    options = ChainOptions(
+        scan=ScanOptions(
+            probes_per_visit=probes,
+            interval_s=interval,
+            port_range=ports(port_range),
+            subnet=subnet,
+            interface=interface,
+            start_timeout_s=start_timeout,
+            seed=seed,
+        ),
+        map=map_options(groups=groups, k=k, elasticity=elasticity, method=method, alpha=alpha),
+        objective=check_objective(objective),
+        root=root,
+        format_name=format_,
+        slots=slots,
+        seed=seed,
+        last=only or "export",  # type: ignore[arg-type]
+    )
+    check_stages(options)
+    folder = out or Path(f"netprobe-{datetime.now():%Y%m%d-%H%M%S}")
+    output = Output(json=json, quiet=quiet)
+    launch = {"ssh_config": ssh_config, "ssh_options": ssh_option or [], "fan_out": fan_out, "python": python}
+    chain = _run(hosts, lab, via, launch, folder, force, options, output)
+    _show(chain, output)
+    return 0 if chain.scan.status == "ok" else 3
+
+
+def ports(text: str | None) -> tuple[int, int]:
+    """``LOW-HIGH`` or one port; (0, 0) for None."""
+    from netprobe.core.errors import InputError
+
+    if text is None:
+        return (0, 0)
+    low, dash, high = text.partition("-")
+    ends = (low, high if dash else low)
+    if not all(end.isascii() and end.isdigit() and len(end) <= 5 for end in ends):
+        raise InputError(f"--port-range {text!r} is no range of ports such as 9000-9100")
+    return int(ends[0]), int(ends[1])
+
+
+def _run(
+    hosts: str | None,
+    lab: str | None,
+    via: str,
+    launch: dict[str, Any],
+    folder: Path,
+    force: bool,
+    options: ChainOptions,
+    output: Output,
+) -> Chain:
+    """Everything is read and checked before the folder is made or a packet leaves."""
+    from netprobe.cli.progress import ScanProgress
+    from netprobe.formats import load_hosts
+    from netprobe.lab import load_spec
+    from netprobe.pipeline import files
+    from netprobe.pipeline.chain import run_chain, run_chain_on_lab
+    from netprobe.probe import parse_via
+
+    if lab is not None:
+        spec = load_spec(lab)
+        files.prepare_folder(folder, force=force)
+        with ScanProgress(output) as progress:
+            return run_chain_on_lab(
+                spec, folder=folder, options=options, on_event=progress.on_event, on_stage=progress.on_stage
+            )
+    given = load_hosts(hosts or "")
+    launcher = parse_via(via, **launch)
+    launcher.check(given)
+    files.prepare_folder(folder, force=force)
+    with ScanProgress(output) as progress:
+        return run_chain(
+            given,
+            launcher=launcher,
+            folder=folder,
+            options=options,
+            on_event=progress.on_event,
+            on_stage=progress.on_stage,
+        )
+
+
+def _show(chain: Chain, output: Output) -> None:
+    output.result(summary(chain))
+    if output.json or output.quiet:
+        return
+    from netprobe.report import terminal
+
+    output.say(terminal.scan_text(chain.scan), "")
+    if chain.map is not None and len(chain.scan.hosts) > 1:
+        width = output.console().width
+        output.say(terminal.heat_map(chain.scan, chain.map, width=width), "", terminal.group_table(chain.map), "")
+    if chain.map is not None:
+        output.say(chain.map.verdict.text)
+    if chain.plan is not None:
+        output.say(terminal.order_text(chain.plan))
+    if chain.score is not None:
+        output.say(f"against the lab's truth: ARI {chain.score.ari:.2f}, {chain.score.racks} racks")
+    output.say("", f"files in {chain.folder}: {' '.join(written(chain))}", f"next: {next_command(chain)}")
+
+
+def written(chain: Chain) -> list[str]:
+    """The names of the files in the folder."""
+    return sorted(path.name for path in chain.folder.iterdir() if not path.name.startswith("."))
+
+
+def next_command(chain: Chain) -> str:
+    """What to type after this."""
+    if chain.exported is not None and chain.exported.command is not None:
+        return chain.exported.command
+    if chain.plan is not None:
+        return f"netprobe export hostfile {chain.folder / 'plan.json'}"
+    if chain.map is not None:
+        return f"netprobe plan order {chain.folder / 'map.json'}"
+    return f"netprobe map {chain.folder / 'scan.json'}"
+
+
+def summary(chain: Chain) -> dict[str, Any]:
+    """What ``--json`` says."""
+    from netprobe.cli.mapping import map_summary
+    from netprobe.cli.plan import plan_summary
+
+    data: dict[str, Any] = {
+        "out": str(chain.folder),
+        "files": written(chain),
+        "status": chain.scan.status,
+        "reason": chain.scan.reason,
+        "hosts": [{"name": h.name, "status": h.status, "reason": h.reason} for h in chain.scan.hosts],
+        "duration_s": chain.scan.duration_s,
+    }
+    if chain.map is not None:
+        data |= map_summary(chain.map)
+    if chain.plan is not None:
+        data |= plan_summary(chain.plan)
+    if chain.score is not None:
+        data |= {
+            "ari": chain.score.ari,
+            "racks": chain.score.racks,
+            "rack_crossings": chain.score.crossings,
+        }
+    return data

@@ -1,0 +1,48 @@
+"""Groups and verdict in one call: formed on the denoised distances, judged on the raw ones."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netprobe.cluster.balanced import sqrt_groups
+from netprobe.cluster.judge import judge_locality
+from netprobe.cluster.natural import best_grouping, keep_or_join
+from netprobe.cluster.records import METHODS, Grouping, Method, Verdict
+from netprobe.core.errors import InputError
+
+
+def find_groups(
+    distance_s: NDArray[np.float64],
+    raw_distance_s: NDArray[np.float64],
+    *,
+    method: Method = "natural",
+    k: int | None = None,
+    elasticity: float = 1.0,
+    seed: int,
+) -> tuple[Grouping, Verdict]:
+    """Group N hosts and say whether the groups mean anything.
+
+    distance_s: (N, N) denoised and complete; raw_distance_s: (N, N) ``[src, dst]`` as measured, NaN where
+    missing; both in the same order of hosts, any unit. method: "natural" (by evidence) or "sqrt" (PLink's
+    k = round(sqrt N), with ``elasticity`` 1.0 to 2.0). k: form this many groups.
+
+    With the natural method and no ``k``, hosts without usable locality come back as one group. Groups that
+    were asked for, by ``k`` or by method, are formed whatever the verdict says.
+
+    Raises InputError for bad matrices or options, InfeasibleError for a k that N hosts cannot form.
+    """
+    if method not in METHODS:
+        raise InputError(f"grouping method is {method!r}, not one of {', '.join(METHODS)}")
+    if np.shape(distance_s) != np.shape(raw_distance_s):
+        raise InputError(
+            f"denoised distances of shape {np.shape(distance_s)} for raw ones of {np.shape(raw_distance_s)}"
+        )
+    if method == "sqrt":
+        grouping = sqrt_groups(distance_s, elasticity=elasticity, k=k, seed=seed)
+    else:
+        grouping = best_grouping(distance_s, k=k)
+    verdict = judge_locality(raw_distance_s, grouping.labels, seed=seed)
+    if method == "natural" and k is None:
+        grouping = keep_or_join(grouping, verdict)
+    return grouping, verdict

@@ -1,0 +1,87 @@
+"""Average linkage on log distances, and how well each of its cuts explains them.
+
+The score of a partition is the correlation, over all pairs, between the log distance and "these two hosts
+are in different groups": 1 when pairs inside and pairs between form two clean levels, 0 when the partition
+says nothing. A cut with too few groups has far pairs inside, one with too many has near pairs between, so
+the score has its maximum at the right number, and racks of any sizes can win it. For a nested structure
+the level that explains most of the log distances wins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.cluster.hierarchy import cophenet, fcluster, linkage
+
+Vector = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+# Levels that vary less than this (in log units, root mean square) are all the same.
+_FLAT = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Hierarchy:
+    """A tree over N hosts; ``score[k]`` is the score of its cut into k groups (zero for k < 2 and k = N)."""
+
+    tree: NDArray[np.float64]
+    score: NDArray[np.float64]
+
+    def cut(self, k: int) -> NDArray[np.int64]:
+        """(N,) labels of the cut into exactly k groups, ties between equal heights included."""
+        n = len(self.tree) + 1
+        if k >= n:
+            return np.arange(n, dtype=np.int64)
+        # scipy's own cut by count merges equal heights at once and can miss k.
+        return np.asarray(fcluster(_by_order(self.tree), n - k - 0.5, criterion="distance") - 1, dtype=np.int64)
+
+
+def hierarchy_of(level: Vector, measured: Mask) -> Hierarchy:
+    """Tree and scores of (M,) condensed log distances of at least two hosts.
+
+    The tree is built on all pairs, ``measured`` (M,) or filled in; the score of a cut looks at the measured
+    ones. All cuts are scored at once, from the merge that brings each pair together.
+    """
+    shifted = level - level.min()
+    tree = np.asarray(linkage(shifted, "average"))
+    n = len(tree) + 1
+    score = np.zeros(n + 1)
+    values = shifted[measured]
+    pairs = len(values)
+    spread = _spread(values)
+    if n < 3 or spread <= _FLAT * np.sqrt(pairs):
+        return Hierarchy(tree=tree, score=score)
+    merge = cophenet(_by_order(tree))[measured].astype(np.intp)
+    inside = np.cumsum(np.bincount(merge, minlength=n - 1))[:-1].astype(np.float64)
+    inside_sum = np.cumsum(np.bincount(merge, values, minlength=n - 1))[:-1]
+    between = pairs - inside
+    both = (inside > 0) & (between > 0)
+    step = (values.sum() - inside_sum) / np.maximum(between, 1) - inside_sum / np.maximum(inside, 1)
+    score[n - 1 : 1 : -1] = np.where(both, step * np.sqrt(inside * between / pairs) / spread, 0.0)
+    return Hierarchy(tree=tree, score=score)
+
+
+def partition_score(level: Vector, measured: Mask, labels: NDArray[np.int64]) -> float:
+    """The same score for any partition; 0 when all pairs are of one kind or all levels are the same."""
+    first, second = np.triu_indices(len(labels), 1)
+    between = (labels[first] != labels[second])[measured]
+    values = level[measured]
+    spread = _spread(values)
+    if between.all() or not between.any() or spread <= _FLAT * np.sqrt(len(values)):
+        return 0.0
+    step = float(values[between].mean() - values[~between].mean())
+    share = float(between.sum()) * float((~between).sum()) / len(values)
+    return step * float(np.sqrt(share)) / spread
+
+
+def _spread(values: Vector) -> float:
+    return float(np.sqrt(((values - values.mean()) ** 2).sum()))
+
+
+def _by_order(tree: Vector) -> Vector:
+    """The tree with merge number t at height t: heights that are equal, or rounded, decide nothing."""
+    ordered = tree.copy()
+    ordered[:, 2] = np.arange(len(tree), dtype=np.float64)
+    return ordered

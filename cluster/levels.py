@@ -1,0 +1,146 @@
+"""A distance matrix as clustering sees it: pairs of hosts, log distances, and what single hosts explain.
+
+A host with a slow card is far from everybody. That is no locality, so it has to be told apart: the distance
+of a pair is first explained as the sum of one term a host (the heights of equation 4.1), and only what is
+left over can speak for or against groups.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netprobe.core.errors import InputError
+
+Vector = NDArray[np.float64]
+
+# Two directions further apart than this: one was disturbed, and disturbances only add delay.
+_DIRECTION_SLACK = 1.25
+# Makes the logarithm of a zero distance finite; in units of the median.
+_LOG_OFFSET = 1e-3
+# A pair this many times further off than most pairs are, on the slow side, is held to be disturbed.
+_OUTLIER = 3.0
+# Digits kept after dividing by the median, so that a change of unit changes no result.
+_DIGITS = 12
+_REFITS = 6
+
+
+def symmetric(distance_s: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(N, N) checked copy with the two directions joined, NaN where missing and on the diagonal.
+
+    A pair gets the mean of its directions, at most 1.25 times the smaller; a missing direction is taken
+    from the other. Raises InputError when the matrix is not square, or holds an infinite or negative entry.
+    """
+    matrix = np.array(distance_s, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
+        raise InputError(f"a distance matrix must be square and not empty, this one is {matrix.shape}")
+    np.fill_diagonal(matrix, np.nan)
+    if np.isinf(matrix).any() or (matrix < 0).any():
+        row, column = np.argwhere(np.isinf(matrix) | (matrix < 0))[0]
+        raise InputError(
+            f"distance [{row}, {column}] is {matrix[row, column]}; "
+            "it must be finite and not negative, or NaN for a missing one"
+        )
+    there = np.where(np.isnan(matrix), matrix.T, matrix)
+    joined = np.minimum((there + there.T) / 2, _DIRECTION_SLACK * np.minimum(there, there.T))
+    return np.asarray(joined, dtype=np.float64)
+
+
+class HostEffects:
+    """Least-squares fit of y(i, j) = a(i) + a(j) over a fixed set of pairs."""
+
+    def __init__(self, n: int, first: NDArray[np.intp], second: NDArray[np.intp]) -> None:
+        self.n, self.first, self.second = n, first, second
+        self._inverse = np.linalg.inv(self._normal(np.ones(len(first))))
+
+    def _normal(self, weight: Vector) -> Vector:
+        matrix = np.zeros((self.n, self.n))
+        matrix[self.first, self.second] = weight
+        matrix = matrix + matrix.T
+        degree = matrix.sum(axis=1)
+        # The ridge settles what the pairs leave open: two hosts with one pair, hosts without any.
+        ridge = 1e-9 * max(float(degree.max()), 1e-30)
+        return np.asarray(matrix + np.diag(degree + ridge))
+
+    def _sums(self, y: Vector) -> Vector:
+        return np.bincount(self.first, y, self.n) + np.bincount(self.second, y, self.n)
+
+    def fit(self, y: Vector) -> Vector:
+        """(N,) effects."""
+        return np.asarray(self._inverse @ self._sums(y))
+
+    def fit_weighted(self, y: Vector, weight: Vector) -> Vector:
+        """(N,) effects under one weight a pair."""
+        return np.asarray(np.linalg.solve(self._normal(weight), self._sums(weight * y)))
+
+    def residual(self, y: Vector) -> Vector:
+        """What the effects leave unexplained."""
+        effects = self.fit(y)
+        return np.asarray(y - effects[self.first] - effects[self.second])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Levels:
+    """The M = N (N - 1) / 2 pairs of a matrix, in scipy's condensed order, in units of the median distance.
+
+    distance: (M,) with slow outliers capped and missing pairs filled by what their two hosts explain.
+    level: (M,) its logarithm.
+    measured: (M,) which pairs were measured.
+    explained: (M,) the part of ``level`` that single hosts explain.
+    unexplained: the rest, on the measured pairs.
+    effects: the fit of one term a host over the measured pairs.
+    """
+
+    n: int
+    distance: Vector
+    level: Vector
+    measured: NDArray[np.bool_]
+    explained: Vector
+    unexplained: Vector
+    effects: HostEffects
+
+
+def levels_of(matrix: NDArray[np.float64]) -> Levels | None:
+    """Levels of a `symmetric` matrix; None when no pair is at a measured distance above zero.
+
+    The host terms are fitted to the distances themselves (delays add up), weighted as noise that grows with
+    the distance asks for, while pairs far above the fit are pulled down to its fence.
+    """
+    n = len(matrix)
+    first, second = np.triu_indices(n, 1)
+    pairs = matrix[first, second]
+    measured = np.isfinite(pairs)
+    if not (pairs[measured] > 0).any():
+        return None
+    scale = float(np.median(pairs[measured & (pairs > 0)]))
+    raw = np.round(pairs[measured] / scale, _DIGITS) + _LOG_OFFSET
+    effects = HostEffects(n, first[measured], second[measured])
+    capped, fit, terms = raw, np.ones_like(raw), np.full(n, 0.5)
+    for _ in range(_REFITS):
+        terms = effects.fit_weighted(capped, fit**-2.0)
+        fit = _positive(terms[effects.first] + terms[effects.second])
+        ratio = np.log(raw / fit)
+        middle = float(np.median(ratio))
+        spread = float(np.quantile(np.abs(ratio - middle), 0.75))
+        capped = np.minimum(raw, fit * np.exp(middle + _OUTLIER * spread))
+    explained = np.log(_positive(terms[first] + terms[second]))
+    rest = np.log(capped) - explained[measured]
+    correction = effects.fit(rest)
+    explained = explained + correction[first] + correction[second]
+    level = explained.copy()
+    level[measured] = np.log(capped)
+    return Levels(
+        n=n,
+        distance=np.exp(level),
+        level=level,
+        measured=measured,
+        explained=explained,
+        unexplained=effects.residual(rest),
+        effects=effects,
+    )
+
+
+def _positive(distance: Vector) -> Vector:
+    return np.asarray(np.maximum(distance, 0.1))

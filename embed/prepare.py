@@ -1,0 +1,127 @@
+"""From a directed matrix with holes to a checked, symmetric matrix without a unit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+
+from netprobe.core.errors import InputError
+
+# Two directions that disagree by more than this are taken for one good reading and one disturbed one:
+# disturbances only ever add delay.
+_DIRECTION_SLACK = 1.25
+# A cap looks at this many intermediate hosts at most: beyond it costs more than it tells.
+_INTERMEDIATES = 256
+# Digits kept after dividing by the scale, so that a change of unit changes no result.
+_DIGITS = 12
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Prepared:
+    """A symmetric matrix in units of its own median: the working form of embed/.
+
+    distance: (N, N), zero where not measured and on the diagonal.
+    measured: (N, N) symmetric, false on the diagonal.
+    scale_s: seconds a unit.
+    """
+
+    distance: NDArray[np.float64]
+    measured: NDArray[np.bool_]
+    scale_s: float
+
+
+def check_matrix(distance_s: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A float64 copy of ``distance_s`` with NaN on the diagonal.
+
+    Raises InputError when it is not a square matrix of non-negative numbers or NaN, or when a host has no
+    measured cell at all (such a host must be left out first).
+    """
+    matrix = np.array(distance_s, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
+        raise InputError(f"a distance matrix must be square and not empty, this one is {matrix.shape}")
+    np.fill_diagonal(matrix, np.nan)
+    if np.isinf(matrix).any() or (matrix < 0).any():
+        row, column = np.argwhere(np.isinf(matrix) | (matrix < 0))[0]
+        raise InputError(
+            f"distance [{row}, {column}] is {matrix[row, column]}; "
+            "it must be finite and not negative, or NaN for a missing one"
+        )
+    known = np.isfinite(matrix)
+    lonely = np.flatnonzero(~(known | known.T).any(axis=1))
+    if len(matrix) > 1 and len(lonely):
+        raise InputError(
+            f"no measured distance for host number {', '.join(map(str, lonely))}; leave such hosts out"
+        )
+    return matrix
+
+
+def prepare(matrix: NDArray[np.float64], *, larger_direction: bool) -> Prepared:
+    """Join the two directions of a checked matrix and divide by the median of the positive distances.
+
+    With ``larger_direction`` a pair gets the larger of its directions (section 4.2.1 of the dissertation);
+    otherwise their mean, but at most 1.25 times the smaller. One missing direction is no loss.
+    """
+    there = np.where(np.isnan(matrix), matrix.T, matrix)
+    back = there.T
+    if larger_direction:
+        joined = np.maximum(there, back)
+    else:
+        joined = np.minimum((there + back) / 2, _DIRECTION_SLACK * np.minimum(there, back))
+    measured = np.isfinite(joined)
+    positive = joined[measured & (joined > 0)]
+    scale_s = float(np.median(positive)) if len(positive) else 1.0
+    distance = np.where(measured, np.round(joined / scale_s, _DIGITS), 0.0)
+    return Prepared(distance=distance, measured=measured, scale_s=scale_s)
+
+
+def winsorise(prepared: Prepared, *, factor: float) -> Prepared:
+    """Cap each distance at ``factor`` times what its neighbours allow (a relaxed ultrametric inequality).
+
+    In an ultrametric d(i, j) <= max(d(i, v), d(v, j)) for every v. The cap is ``factor`` times the k-th
+    smallest of these bounds, k = sqrt(N) / 2, so one disturbed bound lowers nothing, and a host or a rack
+    that is far from all the others stays far.
+    """
+    n = len(prepared.distance)
+    bounds = np.where(prepared.measured, prepared.distance, np.inf)
+    through = np.arange(n) if n <= _INTERMEDIATES else np.linspace(0, n - 1, _INTERMEDIATES).astype(int)
+    kth = max(1, round(np.sqrt(len(through)) / 2))
+    if n - 2 < kth:
+        return prepared
+    columns = np.ascontiguousarray(bounds[:, through])
+    capped = np.empty_like(bounds)
+    for host in range(n):
+        detour = np.maximum(columns[host][None, :], columns)
+        cap = np.partition(detour, kth - 1, axis=1)[:, kth - 1]
+        capped[host] = np.minimum(prepared.distance[host], factor * cap)
+    distance = np.where(prepared.measured, np.minimum(capped, capped.T), 0.0)
+    return Prepared(distance=distance, measured=prepared.measured, scale_s=prepared.scale_s)
+
+
+def unidentified_pairs(measured: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """(N, N): true where no chain of measured pairs joins the two hosts."""
+    _, island = connected_components(measured, directed=False)
+    return np.asarray(island[:, None] != island[None, :], dtype=np.bool_)
+
+
+def hold_out(measured: NDArray[np.bool_], *, share: float, seed: int) -> NDArray[np.bool_]:
+    """(N, N) symmetric choice of measured pairs to hide, about ``share`` of them.
+
+    No host loses more than a third of its pairs, so the rest can still be fitted.
+    """
+    rows, columns = np.nonzero(np.triu(measured))
+    wanted = round(share * len(rows))
+    spare = measured.sum(axis=1) // 3
+    hidden = np.zeros_like(measured)
+    for pair in np.random.default_rng(seed).permutation(len(rows)):
+        if wanted == 0:
+            break
+        i, j = rows[pair], columns[pair]
+        if spare[i] > 0 and spare[j] > 0:
+            hidden[i, j] = hidden[j, i] = True
+            spare[i] -= 1
+            spare[j] -= 1
+            wanted -= 1
+    return hidden

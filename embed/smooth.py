@@ -1,0 +1,109 @@
+"""Block smoothing: a denoiser that keeps the racks.
+
+Two hosts of one rack are equally far from every third host, so their rows of the matrix look alike. A pair
+is estimated by the average over pairs whose ends have rows like its own ends' rows. Unlike a Euclidean
+embedding of few dimensions this squashes nothing: the levels (inside a rack, between racks) are averages of
+measurements, a host that is like no other keeps its own readings, and a missing pair gets the average of
+its likes.
+
+Everything is done on log distances, for the noise of a round-trip time grows with it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netprobe.embed.prepare import Prepared
+
+# A zero distance (two machines on one board) is this far from nothing, in units of the median.
+_LOG_OFFSET = 1e-3
+# The narrowest kernel: rows closer than this (in log units) always count as alike.
+_NARROWEST = 5e-3
+# A missing pair needs likes of this much weight in all before their average is believed.
+_ENOUGH_WEIGHT = 0.5
+
+
+def smooth(prepared: Prepared) -> NDArray[np.float64]:
+    """(N, N) denoised and complete distances in the unit of ``prepared``; symmetric, zero diagonal.
+
+    A missing pair whose likes were not measured either is averaged over wider and wider neighbourhoods, at
+    last over all pairs.
+    """
+    n = len(prepared.distance)
+    if n == 1:
+        return np.zeros((1, 1))
+    weight = prepared.measured.astype(np.float64)
+    level = np.where(prepared.measured, np.log(prepared.distance + _LOG_OFFSET), 0.0)
+    centre = level.sum() / weight.sum()
+    level = np.where(prepared.measured, level - centre, 0.0)
+    gap = _joined_gaps(_profile_gaps(level, weight), prepared.measured)
+    width = _bandwidth(gap)
+    estimate, support = _average(level, weight, np.exp(-0.5 * (gap / width) ** 2))
+    # A measured pair is its own support; only holes can lack it.
+    holes = ~prepared.measured & (support < _ENOUGH_WEIGHT)
+    while holes.any() and width < 100.0:
+        width *= 2.0
+        wider, support = _average(level, weight, np.exp(-0.5 * (gap / width) ** 2))
+        estimate = np.where(holes, wider, estimate)
+        holes &= support < _ENOUGH_WEIGHT
+    if holes.any():
+        # Hosts without a common neighbour have no gap, however wide: what is left is the average of all.
+        wider, support = _average(level, weight, np.ones((n, n)))
+        estimate = np.where(holes, wider, estimate)
+    distance = np.maximum(np.exp(estimate + centre) - _LOG_OFFSET, 0.0)
+    distance = (distance + distance.T) / 2
+    np.fill_diagonal(distance, 0.0)
+    return distance
+
+
+def _profile_gaps(level: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Root mean square difference of two hosts' rows over the hosts that both were measured to."""
+    nearest = np.where(weight > 0, level, np.inf).min(axis=1)
+    # A host is as near to itself as to its nearest neighbour: so the pair's own reading counts too.
+    level = np.where(np.eye(len(level), dtype=bool), nearest[:, None], level)
+    weight = weight + np.eye(len(weight))
+    common = weight @ weight
+    squares = level**2
+    total = squares @ weight + weight @ squares - 2 * level @ level
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gap = np.where(common > 0, np.sqrt(np.maximum(total, 0.0) / common), np.inf)
+    np.fill_diagonal(gap, 0.0)
+    return np.asarray((gap + gap.T) / 2)
+
+
+def _joined_gaps(gap: NDArray[np.float64], measured: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Raise the gap of two hosts that were not measured to each other to what third hosts say.
+
+    Gaps of complete rows obey the triangle inequality, gap(i, j) >= gap(j, k) - gap(i, k). With holes, two
+    hosts of different racks may share no row entry that tells them apart, while hosts like the one are seen
+    to be unlike the other. Two witnesses are needed, for a gap may itself be one of the misjudged ones.
+    """
+    if len(gap) < 4 or measured.sum() == len(measured) * (len(measured) - 1):
+        return gap
+    finite = np.where(np.isfinite(gap), gap, np.nan)
+    joined = gap.copy()
+    for host in range(len(gap)):
+        holes = np.flatnonzero(~measured[host])
+        apart = np.nan_to_num(np.abs(finite[holes] - finite[host]))
+        joined[host, holes] = np.maximum(gap[host, holes], np.partition(apart, -2, axis=1)[:, -2])
+    np.fill_diagonal(joined, 0.0)
+    return np.asarray(np.maximum(joined, joined.T))
+
+
+def _bandwidth(gap: NDArray[np.float64]) -> float:
+    """How far apart two rows of one rack are: the median host's distance to the row most like its own."""
+    away = np.where(np.eye(len(gap), dtype=bool), np.inf, gap)
+    nearest = away.min(axis=1)
+    nearest = nearest[np.isfinite(nearest)]
+    return max(float(np.median(nearest)), _NARROWEST) if len(nearest) else _NARROWEST
+
+
+def _average(
+    level: NDArray[np.float64], weight: NDArray[np.float64], kernel: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Kernel average of the levels over (a, b) near (i, j), and the kernel weight it rests on."""
+    support = kernel @ weight @ kernel.T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        estimate = np.where(support > 0, (kernel @ level @ kernel.T) / support, 0.0)
+    return estimate, support

@@ -1,0 +1,34 @@
+"""A plain list: one host a line, rank 0 first, as pdsh, fping and most scripts take it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from netprobe.core.errors import HostsError, InputError
+from netprobe.core.hosts import Host, check_hosts, make_host
+
+
+def write_plain_list(hosts: Sequence[Host], *, slots: int | None = None) -> str:
+    """The launcher names of ``hosts``, one a line. Raises InputError when slots are asked for."""
+    if slots is not None:
+        raise InputError("a plain list says nothing of slots: leave them out, or export an openmpi hostfile")
+    names = [host.launcher_name for host in check_hosts(hosts)]
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"two hosts have the launcher name {twice!r}: the list could not tell them apart")
+    return "".join(f"{name}\n" for name in names)
+
+
+def read_plain_list(text: str, *, source: str | None = None) -> tuple[Host, ...]:
+    """Hosts of a plain list; ``#`` starts a comment. Raises HostsError naming the line."""
+    hosts = []
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
+        words = line.partition("#")[0].split()
+        if len(words) > 1:
+            raise HostsError(
+                f"{' '.join(words)[:60]!r} is more than one word: a plain list has one host a line",
+                source=source,
+                line=number,
+            )
+        hosts += [make_host(word, source=source, line=number) for word in words]
+    return check_hosts(hosts, source=source)

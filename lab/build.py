@@ -1,0 +1,209 @@
+"""Making and removing a lab. Whatever happens in between, the next command can finish the removal.
+
+Order matters: the lock, then the intent on disk, then the things themselves; on the way back the things,
+then the intent, then the lock.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+
+from netprobe.core.errors import InputError, InternalError, OutputExistsError
+from netprobe.lab import access
+from netprobe.lab.fleet import TRUTH_FILE, Lab, find, unknown_lab
+from netprobe.lab.kernel import (
+    NETNS,
+    end_processes,
+    find_program,
+    make_hostnames,
+    make_namespaces,
+    namespace_path,
+    remove_namespaces,
+    require_root,
+    unmount_below,
+)
+from netprobe.lab.layout import Layout, lay_out
+from netprobe.lab.spec import LabSpec, check_name
+from netprobe.lab.state import STATE_FILE, LabState, Process, directory_of, lab_names, locked, process
+from netprobe.lab.switch import compile_switch, start_switch, switch_config
+from netprobe.lab.truth import make_truth
+
+
+def up(spec: LabSpec, *, seed: int = 0, name: str | None = None, sshd: bool | None = None) -> Lab:
+    """Make a lab and leave it running.
+
+    ``name`` and ``sshd`` override the spec's. Remains of a lab of that name that was never finished, or
+    lost its switch, are removed first. Raises PlatformError when this machine cannot hold a lab (not root,
+    no compiler, ...), OutputExistsError when a lab of that name runs; whatever it raises, Ctrl-C included,
+    nothing is left behind.
+    """
+    return _up(spec, seed=seed, name=name, sshd=sshd, owner=None)
+
+
+def down(name: str) -> None:
+    """Remove a lab, whole or half-built, and everything that runs in it.
+
+    Raises InputError, listing the labs there are, when there is none of that name.
+    """
+    require_root()
+    _sweep(but=name)
+    if name not in lab_names():
+        raise unknown_lab(name)
+    with locked(name) as lock:
+        _remove(name, lock)
+
+
+def down_all() -> list[str]:
+    """Remove every lab on this machine; their names."""
+    require_root()
+    names = lab_names()
+    for name in names:
+        with locked(name) as lock:
+            _remove(name, lock)
+    return names
+
+
+@contextmanager
+def temporary(
+    spec: LabSpec, seed: int = 0, *, name: str | None = None, sshd: bool | None = None
+) -> Iterator[Lab]:
+    """A lab for the length of a ``with`` block: removed at its end, whatever happens in it.
+
+    Without ``name`` it gets one that no other process uses. Should this process be killed, the next ``up``
+    or ``down`` on this machine removes the lab.
+    """
+    owner = process(os.getpid())
+    if owner is None:
+        raise InternalError("this process is not to be found in /proc")
+    chosen = name or f"{spec.name[:14].rstrip('-')}-{os.getpid()}"
+    try:
+        yield _up(spec, seed=seed, name=chosen, sshd=sshd, owner=owner)
+    finally:
+        if chosen in lab_names() and _is_owned_by(chosen, owner):
+            with locked(chosen) as lock:
+                _remove(chosen, lock)
+
+
+def _up(spec: LabSpec, *, seed: int, name: str | None, sshd: bool | None, owner: Process | None) -> Lab:
+    require_root()
+    chosen = spec.name if name is None else name
+    try:
+        check_name(chosen)
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    with_sshd = spec.sshd if sshd is None else sshd
+    layout = lay_out(spec, seed=seed, name=chosen)
+    for program in ("ip", "nsenter", *(("sshd", "ssh-keygen") if with_sshd else ())):
+        find_program(program)
+    _sweep(but=chosen)
+    with locked(chosen) as lock:
+        if chosen in lab_names():
+            if _is_up(chosen):
+                raise OutputExistsError(
+                    f"lab {chosen} is up already: take it down first, or give another name"
+                )
+            _remove(chosen, lock)
+        for namespace in layout.namespaces:
+            if namespace_path(namespace).exists():
+                raise OutputExistsError(
+                    f"a network namespace {namespace} is there already, and no lab's: remove it"
+                )
+        intent = LabState(
+            name=chosen,
+            seed=seed,
+            status="building",
+            created_at=datetime.now(timezone.utc),
+            spec=spec.as_spec(),
+            sshd=with_sshd,
+            namespaces=layout.namespaces,
+            owner=owner,
+        )
+        try:
+            _build(spec, layout, intent, lock)
+        except BaseException:
+            _remove(chosen, lock)
+            raise
+    return find(chosen)
+
+
+def _build(spec: LabSpec, layout: Layout, state: LabState, lock: int) -> None:
+    directory = directory_of(state.name)
+    directory.mkdir(mode=0o700)
+    state.save(directory)
+    program = compile_switch(directory, lock=lock)
+    make_namespaces(layout, lock=lock)
+    hostnames = directory / access.HOSTNAMES_DIRECTORY
+    hostnames.mkdir(mode=0o700)
+    make_hostnames(layout.everyone, hostnames)
+    switch = start_switch(program, directory, switch_config(spec, layout), layout.fabric_target, lock=lock)
+    program.unlink()
+    (directory / access.HOSTS_FILE).write_text(access.hosts_text(layout), encoding="ascii")
+    truth = make_truth(spec, layout, lab=state.name, seed=state.seed, created_at=state.created_at)
+    (directory / TRUTH_FILE).write_text(truth.to_json(), encoding="utf-8")
+    agent = directory / access.RSH_AGENT_FILE
+    agent.write_text(access.rsh_agent_text(layout, hostnames), encoding="ascii")
+    agent.chmod(0o700)
+    daemons: tuple[Process, ...] = ()
+    if state.sshd:
+        made_run_sshd = access.make_run_sshd()
+        state = state.model_copy(update={"made_run_sshd": made_run_sshd})
+        state.save(directory)
+        access.write_ssh_files(layout, directory, lock=lock)
+        daemons = access.start_sshds(layout, directory, lock=lock)
+    state.model_copy(update={"status": "up", "switch": switch, "daemons": daemons}).save(directory)
+
+
+def _remove(name: str, lock: int) -> None:
+    """Undo whatever of a lab is there. The caller holds its lock."""
+    directory = directory_of(name)
+    state = LabState.load(directory)
+    known: list[Process] = []
+    namespaces: tuple[str, ...] = ()
+    if state is not None:
+        known = [one for one in (state.switch, *state.daemons) if one is not None]
+        namespaces = state.namespaces
+    elif (directory / STATE_FILE).exists():
+        # Damaged by somebody: go by the name, which ends at the dot. With no state at all, nothing was made.
+        namespaces = tuple(path.name for path in NETNS.glob(f"{name}.*"))
+    end_processes(namespaces, known)
+    remove_namespaces(namespaces, lock=lock)
+    if directory.exists():
+        unmount_below(directory)
+        shutil.rmtree(directory)
+    if state is not None and state.made_run_sshd:
+        access.remove_run_sshd()
+
+
+def _sweep(*, but: str) -> None:
+    """Remove what killed commands left: half-built labs, and temporary ones whose process is gone."""
+    for name in lab_names():
+        if name == but:
+            continue
+        state = LabState.load(directory_of(name))
+        if state is not None and state.status == "up" and (state.owner is None or state.owner.is_alive()):
+            continue
+        try:
+            with locked(name, wait_s=0) as lock:
+                # Again, now that nobody else is at it.
+                state = LabState.load(directory_of(name))
+                orphan = state is not None and state.owner is not None and not state.owner.is_alive()
+                if state is None or state.status == "building" or orphan:
+                    _remove(name, lock)
+        except InputError:
+            continue  # it is being built right now, by somebody who holds its lock
+
+
+def _is_up(name: str) -> bool:
+    try:
+        return find(name).status == "up"
+    except InputError:
+        return False
+
+
+def _is_owned_by(name: str, owner: Process) -> bool:
+    state = LabState.load(directory_of(name))
+    return state is not None and state.owner == owner

@@ -1,0 +1,197 @@
+"""A lab that stands: where its files are, how to run something in it, how to change it while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from netprobe.core.errors import InputError
+from netprobe.lab import access
+from netprobe.lab.kernel import enter_argv, find_program, namespace_path, require_root
+from netprobe.lab.layout import LabHost, Layout, lay_out
+from netprobe.lab.spec import LabSpec, read_delay_s, read_rate_bytes_per_s
+from netprobe.lab.state import LabState, directory_of, lab_names
+from netprobe.lab.switch import delay_command, rate_commands, tell_switch
+from netprobe.lab.truth import Truth, load_truth, rack_id
+
+TRUTH_FILE = "truth.json"
+
+# What `set` takes for a host and for a rack: the switch's directions of each key.
+_HOST_RATES = {"rate": ("tx", "rx"), "tx_rate": ("tx",), "rx_rate": ("rx",)}
+_RACK_RATES = {"uplink_rate": ("up", "down"), "up_rate": ("up",), "down_rate": ("down",)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lab:
+    """A lab on this machine. ``status`` is ``broken`` when it was never finished, or lost its switch."""
+
+    name: str
+    status: Literal["up", "broken"]
+    seed: int
+    spec: LabSpec
+    layout: Layout
+    has_sshd: bool
+
+    @property
+    def directory(self) -> Path:
+        """The lab's private directory, which goes with the lab."""
+        return directory_of(self.name)
+
+    @property
+    def hosts(self) -> tuple[LabHost, ...]:
+        """The rank hosts, in the order of the hosts file."""
+        return self.layout.hosts
+
+    @property
+    def hosts_path(self) -> Path:
+        """The hosts file."""
+        return self.directory / access.HOSTS_FILE
+
+    @property
+    def truth_path(self) -> Path:
+        """The ground truth, schema ``netprobe.truth/1.0``."""
+        return self.directory / TRUTH_FILE
+
+    @property
+    def ssh_config_path(self) -> Path | None:
+        """The client's ssh_config, to be used from the controller; None without sshd."""
+        return self.directory / access.SSH_CONFIG_FILE if self.has_sshd else None
+
+    @property
+    def rsh_agent_argv(self) -> tuple[str, ...]:
+        """What stands in for ssh: HOST and a command follow. Joined by spaces: mpirun's ``plm_rsh_agent``."""
+        # Through sh: /run is often mounted noexec.
+        return ("/bin/sh", str(self.directory / access.RSH_AGENT_FILE))
+
+    @property
+    def via_template(self) -> str:
+        """A launcher template that enters a host's network and host name; it takes ``{target}``."""
+        hostnames = self.directory / access.HOSTNAMES_DIRECTORY
+        return f"{find_program('nsenter')} --net={namespace_path('{target}')} --uts={hostnames}/{{target}} --"
+
+    def truth(self) -> Truth:
+        """Read the ground truth. Raises DocumentError."""
+        return load_truth(self.truth_path)
+
+    def host(self, name: str) -> LabHost:
+        """The host of a name, target or address. Raises InputError that lists the hosts."""
+        for host in self.hosts:
+            if name in (host.name, host.target, host.address):
+                return host
+        raise InputError(
+            f"lab {self.name} has no host {name[:64]!r}: it has {_some(host.name for host in self.hosts)}"
+        )
+
+    def exec_argv(self, host: str | None, argv: Sequence[str]) -> list[str]:
+        """The argv that runs ``argv`` on a host, or on the controller for None. Raises InputError.
+
+        The process gets the host's network and host name, and shares all else with this machine.
+        """
+        if not argv:
+            raise InputError("no command was given to run in the lab")
+        there = self.layout.controller if host is None else self.host(host)
+        return [*enter_argv(there.target, self.directory / access.HOSTNAMES_DIRECTORY), *argv]
+
+    def stats(self) -> dict[str, int]:
+        """The switch's counters: packets and bytes, and how late it sent, in ns, since it was last asked."""
+        (answer,) = tell_switch(self.directory, ["stats"])
+        return {key: int(value) for key, _, value in (word.partition("=") for word in answer.split())}
+
+
+def find(name: str) -> Lab:
+    """The lab of a name. Raises InputError, listing the labs there are, when there is none."""
+    require_root()
+    lab = _read(name) if name in lab_names() else None
+    if lab is None:
+        raise unknown_lab(name)
+    return lab
+
+
+def list_labs() -> list[Lab]:
+    """All labs on this machine, by name, broken ones included."""
+    require_root()
+    return [lab for lab in map(_read, lab_names()) if lab is not None]
+
+
+def set_value(lab: Lab, what: str, key: str, value: str) -> None:
+    """Change a running lab.
+
+    ``what`` is a host (keys ``rate``, ``tx_rate``, ``rx_rate``), a rack such as ``rack0`` (``uplink_rate``,
+    ``up_rate``, ``down_rate``, and ``delay`` inside it), two racks such as ``rack0:rack2`` (``delay``, both
+    ways), or ``all`` (every host, every rack, or every pair of racks, whichever has the key). Values carry
+    units: ``80Mbit/s``, ``unlimited``, ``150us``. The truth keeps what was configured at first.
+    Raises InputError for anything else, PlatformError when the switch does not answer.
+    """
+    if lab.status != "up":
+        raise InputError(f"lab {lab.name} is broken: take it down and up again")
+    tell_switch(lab.directory, _set_commands(lab, what, key, value))
+
+
+def unknown_lab(name: str) -> InputError:
+    """The error for a name that no lab has."""
+    names = lab_names()
+    there = f"there are {_some(names)}" if names else "there is none on this machine"
+    return InputError(f"no lab is called {name[:64]!r}: {there}")
+
+
+def _read(name: str) -> Lab | None:
+    state = LabState.load(directory_of(name))
+    if state is None:
+        return None
+    spec = LabSpec.from_spec(state.spec)
+    alive = state.status == "up" and state.switch is not None and state.switch.is_alive()
+    return Lab(
+        name=name,
+        status="up" if alive else "broken",
+        seed=state.seed,
+        spec=spec,
+        layout=lay_out(spec, seed=state.seed, name=name),
+        has_sshd=state.sshd,
+    )
+
+
+def _set_commands(lab: Lab, what: str, key: str, value: str) -> list[str]:
+    racks = range(len(lab.spec.racks))
+    chosen = [rack for part in what.split(":") for rack in racks if part == rack_id(rack)]
+    try:
+        if key == "delay":
+            seconds = read_delay_s(value)
+            if what == "all":
+                return [delay_command(a, b, seconds) for a in racks for b in racks]
+            if len(chosen) != 1 + what.count(":") or len(chosen) > 2:
+                raise InputError(
+                    f"delay is set for a rack or two, such as rack0 or rack0:rack1, not for {what[:64]!r}: "
+                    f"lab {lab.name} has {_some(map(rack_id, racks))}"
+                )
+            return [
+                delay_command(a, b, seconds) for a, b in {(chosen[0], chosen[-1]), (chosen[-1], chosen[0])}
+            ]
+        if key in _HOST_RATES:
+            hosts = lab.hosts if what == "all" else (lab.host(what),)
+            rate = read_rate_bytes_per_s(value)
+            return [
+                line for host in hosts for line in rate_commands("host", host.name, _HOST_RATES[key], rate)
+            ]
+        if key in _RACK_RATES:
+            if what != "all" and (len(chosen) != 1 or ":" in what):
+                raise InputError(
+                    f"{key} is set for a rack, not for {what[:64]!r}: "
+                    f"lab {lab.name} has {_some(map(rack_id, racks))}"
+                )
+            rate = read_rate_bytes_per_s(value)
+            wanted = racks if what == "all" else chosen
+            return [
+                line for rack in wanted for line in rate_commands("uplink", str(rack), _RACK_RATES[key], rate)
+            ]
+    except ValueError as error:
+        raise InputError(f"{key}={value[:64]}: {error}") from error
+    raise InputError(
+        f"{key[:64]!r} cannot be set: the keys are {_some([*_HOST_RATES, *_RACK_RATES, 'delay'], 9)}"
+    )
+
+
+def _some(names: Iterable[str], limit: int = 16) -> str:
+    every = list(names)
+    return ", ".join(every[:limit]) + (f" and {len(every) - limit} more" if len(every) > limit else "")

@@ -1,0 +1,132 @@
+"""The whole chain in one folder: scan, map, plan, hostfile; on a fleet, or on a lab made for it."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from netprobe import lab as lab_
+from netprobe.core.errors import InputError, PlatformError
+from netprobe.core.hosts import Host, read_hosts_file
+from netprobe.core.map import Map
+from netprobe.core.plan import Objective, OrderPlan
+from netprobe.core.scan import Scan
+from netprobe.pipeline import files
+from netprobe.pipeline.exporting import FORMATS, Exported, export_hostfile
+from netprobe.pipeline.mapping import MapOptions, map_scan
+from netprobe.pipeline.planning import plan_order
+from netprobe.pipeline.scanning import scan
+from netprobe.pipeline.scoring import Score, score_map
+from netprobe.probe import Launcher, OnEvent, ScanOptions, parse_via
+from netprobe.probe.events import ignore
+
+Stage = Literal["scan", "map", "plan", "export"]
+STAGES: tuple[Stage, ...] = ("scan", "map", "plan", "export")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainOptions:
+    """What the stages are told. ``last`` is the stage after which to stop."""
+
+    scan: ScanOptions = field(default_factory=ScanOptions)
+    map: MapOptions = field(default_factory=MapOptions)
+    objective: Objective = "sum"
+    root: str | None = None
+    format_name: str = "openmpi"
+    slots: int | None = None
+    seed: int = 0
+    last: Stage = "export"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chain:
+    """What came of it; None for the stages that were not run."""
+
+    folder: Path
+    scan: Scan
+    map: Map | None = None
+    plan: OrderPlan | None = None
+    exported: Exported | None = None
+    score: Score | None = None
+
+
+def check_stages(options: ChainOptions) -> None:
+    """Refuse, before a packet leaves, what a later stage could not do. Raises PlatformError or InputError."""
+    until = STAGES.index(options.last)
+    missing = [name for name in ("torch", "sklearn") if importlib.util.find_spec(name) is None]
+    if until >= STAGES.index("map") and missing:
+        raise PlatformError(
+            f"the map needs {' and '.join(missing)}: pip install 'netprobe-fleet[map]', or give --only scan"
+        )
+    if until >= STAGES.index("export") and options.format_name not in FORMATS:
+        raise InputError(f"no hostfile format {options.format_name!r}: known are {', '.join(FORMATS)}")
+
+
+def run_chain(
+    hosts: Sequence[Host],
+    *,
+    launcher: Launcher,
+    folder: Path,
+    options: ChainOptions,
+    on_event: OnEvent = ignore,
+    on_stage: Callable[[Stage], None] = lambda _stage: None,
+) -> Chain:
+    """Run the stages into ``folder``, which exists and holds none of our files."""
+    until = STAGES.index(options.last)
+    if options.root is not None and options.root not in {host.name for host in hosts}:
+        raise InputError(f"--root {options.root!r} is none of the {len(hosts)} hosts")
+    on_stage("scan")
+    scanned = scan(hosts, launcher=launcher, folder=folder, options=options.scan, on_event=on_event)
+    if until < STAGES.index("map"):
+        return Chain(folder=folder, scan=scanned)
+    on_stage("map")
+    mapped = map_scan(scanned, options=options.map, seed=options.seed)
+    files.save(mapped, folder / files.MAP)
+    if until < STAGES.index("plan"):
+        return Chain(folder=folder, scan=scanned, map=mapped)
+    on_stage("plan")
+    planned = plan_order(mapped, objective=options.objective, root=options.root, seed=options.seed)
+    files.save(planned, folder / files.PLAN)
+    if until < STAGES.index("export"):
+        return Chain(folder=folder, scan=scanned, map=mapped, plan=planned)
+    on_stage("export")
+    path = folder / files.HOSTFILE
+    exported = export_hostfile(planned, format_name=options.format_name, slots=options.slots, path=path)
+    files.save_text(exported.text, path)
+    return Chain(folder=folder, scan=scanned, map=mapped, plan=planned, exported=exported)
+
+
+def run_chain_on_lab(
+    spec: lab_.LabSpec,
+    *,
+    folder: Path,
+    options: ChainOptions,
+    on_event: OnEvent = ignore,
+    on_stage: Callable[[Stage], None] = lambda _stage: None,
+) -> Chain:
+    """The chain on a lab that is made for it and removed whatever happens; scored against the truth."""
+    with lab_.temporary(spec, seed=options.seed) as made:
+        truth = made.truth()
+        files.save_bytes(made.truth_path.read_bytes(), folder / files.TRUTH)
+        chain = run_chain(
+            read_hosts_file(made.hosts_path),
+            launcher=parse_via(made.via_template),
+            folder=folder,
+            options=options,
+            on_event=on_event,
+            on_stage=on_stage,
+        )
+    if chain.map is None:
+        return chain
+    score = score_map(chain.map, truth, chain.plan)
+    return Chain(
+        folder=folder,
+        scan=chain.scan,
+        map=chain.map,
+        plan=chain.plan,
+        exported=chain.exported,
+        score=score,
+    )

@@ -1,0 +1,111 @@
+"""The kinds of plans, and the one public loader: loading a plan verifies it.
+
+A kind is one module that ends with one ``register`` call; ``netprobe.plan`` imports those modules. A plan
+whose ``kind`` or any entry of whose ``requires`` is not known here is refused by name, since obeying half of
+a plan is worse than obeying none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+from pydantic.json_schema import models_json_schema
+
+from netprobe.core.document import Document, parse_document, read_json
+from netprobe.core.errors import DocumentError, InternalError
+from netprobe.core.plan import Plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanKind:
+    """One kind of plan. ``verify`` raises ValueError with the first thing that does not hold."""
+
+    kind: str
+    model: type[Plan]
+    verify: Callable[[Plan], None]
+    summary: str
+    features: frozenset[str] = frozenset()
+    """What ``requires`` of a plan of this kind may name."""
+
+
+_KINDS: dict[str, PlanKind] = {}
+
+
+def register(entry: PlanKind) -> None:
+    """Add a kind. Raises InternalError when its name is taken."""
+    if entry.kind in _KINDS:
+        raise InternalError(f"plan kind {entry.kind!r} is registered twice")
+    _KINDS[entry.kind] = entry
+
+
+def plan_kinds() -> dict[str, PlanKind]:
+    """The known kinds by name."""
+    return dict(sorted(_KINDS.items()))
+
+
+def load_plan(path: Path) -> Plan:
+    """Read, validate and verify a plan of any known kind. Raises DocumentError with one line."""
+    return parse_plan(read_json(path), source=str(path), folder=path.parent)
+
+
+def parse_plan(data: dict[str, Any], *, source: str, folder: Path | None = None) -> Plan:
+    """The plan in ``data`` (the JSON object of a document), verified; ``folder`` is that of its side file.
+
+    Raises DocumentError for another kind of document, a newer major version, an unknown kind or an unknown
+    entry of ``requires``, and for a plan that does not hold.
+    """
+    base = parse_document(_Head, data, source=source, folder=folder)
+    entry = _KINDS.get(base.kind)
+    if entry is None:
+        raise DocumentError(
+            f"is a plan of unknown kind {base.kind[:60]!r}: known are {', '.join(sorted(_KINDS))}",
+            source=source,
+        )
+    unknown = [name for name in base.requires if name not in entry.features]
+    if unknown:
+        known = ", ".join(sorted(entry.features)) or "none"
+        raise DocumentError(
+            f"requires {unknown[0][:60]!r}, which this netprobe does not know for plans of kind {base.kind} "
+            f"(known: {known}): update netprobe",
+            source=source,
+        )
+    plan = parse_document(entry.model, data, source=source, folder=folder)
+    verify_plan(plan, source=source)
+    return plan
+
+
+def verify_plan(plan: Plan, *, source: str | None = None) -> None:
+    """Prove a plan that was just built, or loaded. Raises DocumentError when it does not hold."""
+    entry = _KINDS.get(plan.kind)
+    if entry is None:
+        raise DocumentError(f"is a plan of unknown kind {plan.kind!r}", source=source)
+    try:
+        entry.verify(plan)
+    except ValueError as error:
+        raise DocumentError(f"is no valid {plan.kind} plan: {error}", source=source) from None
+
+
+def plan_json_schema() -> dict[str, Any]:
+    """JSON Schema of a plan of any known kind."""
+    models = [entry.model for _, entry in sorted(_KINDS.items())]
+    references, schema = models_json_schema([(model, "validation") for model in models])
+    choices = [references[(model, "validation")] for model in models]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "netprobe plan",
+        "oneOf": choices,
+        **schema,
+    }
+
+
+class _Head(Document):
+    """What must be known of a plan before the rest of it can be read."""
+
+    KIND = "plan"
+
+    kind: str
+    requires: list[str] = Field(default_factory=list)

@@ -1,0 +1,164 @@
+"""The agent's process: hello, tasks one after the other, and never outliving the controller.
+
+Three threads. The main one runs tasks; the reflector answers probes; the reader takes frames, answers
+pings at once and ends the process when the input ends. Each frame renews the lease, an interval timer
+whose signal ends the process by itself: no thread need be alive for it, so a hung agent goes too.
+"""
+
+# ruff: noqa: TID251 (relative imports: on a host the package has another name)
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import sys
+import threading
+import traceback
+
+from . import addresses, messages
+from .messages import AGENT_VERSION, PROTOCOL, TOKEN_BYTES
+from .reflector import Reflector
+from .sender import Series, errno_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MIN_LEASE_S = 0.5
+"""A lease shorter than a scheduling hiccup would end healthy agents."""
+
+
+class Agent:
+    """One agent, speaking over ``source`` and ``sink`` (file descriptors)."""
+
+    def __init__(self, source: int, sink: int) -> None:
+        self.source = source
+        self.sink = sink
+        self.lock = threading.Lock()
+        self.tasks = queue.SimpleQueue()  # type: queue.SimpleQueue[dict[str, Any]]
+        self.lease_s = 10.0
+        self.reflector = None  # type: Reflector | None
+        self.token = b""
+
+    def run(self) -> None:
+        """Serve until the controller ends it; does not return."""
+        frames = messages.read_frames(lambda count: os.read(self.source, count))
+        config = messages.parse_json(next(frames)[1])
+        self.lease_s = max(MIN_LEASE_S, float(config["lease_s"]))
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
+        self._renew()
+        self._write(messages.marker(config["nonce"]) + messages.json_frame(hello()))
+        threading.Thread(target=self._read, args=(frames,), name="reader", daemon=True).start()
+        while True:
+            self._do(self.tasks.get())
+
+    def _renew(self) -> None:
+        signal.setitimer(signal.ITIMER_REAL, self.lease_s)
+
+    def _read(self, frames: Any) -> None:
+        code = 0
+        try:
+            for kind, body in frames:
+                self._renew()
+                if kind != messages.JSON_FRAME:
+                    raise messages.ProtocolError("the controller sends no samples")
+                message = messages.parse_json(body)
+                if message["type"] == "ping":
+                    self._send({"type": "pong", "id": message.get("id")})
+                elif message["type"] == "quit":
+                    break
+                else:
+                    self.tasks.put(message)
+        except BaseException as error:
+            sys.stderr.write("netprobe agent: %s\n" % error)
+            code = 1
+        os._exit(code)  # sockets and all, whatever the other threads are doing
+
+    def _do(self, message: dict[str, Any]) -> None:
+        task = message.get("id")
+        try:
+            if message["type"] == "open":
+                self._open(message)
+            elif message["type"] == "probe":
+                self._probe(message)
+            else:
+                self._send({"type": "failed", "id": task, "reason": "unknown task %r" % message["type"]})
+        except OSError as error:
+            self._send({"type": "failed", "id": task, "reason": errno_text(error)})
+        except Exception as error:
+            last = traceback.format_exc(limit=-2)[-2000:]
+            reason = "%s: %s" % (type(error).__name__, error)
+            self._send({"type": "failed", "id": task, "reason": reason, "traceback": last})
+
+    def _open(self, message: dict[str, Any]) -> None:
+        """Open the reflector's port for this scan's token."""
+        token = bytes.fromhex(message["token"])
+        if len(token) != TOKEN_BYTES:
+            raise ValueError("a token of %d bytes" % len(token))
+        if self.reflector is not None:
+            self.reflector.close()
+        low, high = message["ports"]
+        self.reflector = Reflector(message["address"], (int(low), int(high)), token, message["stamps"])
+        self.token = token
+        self._send(
+            {
+                "type": "opened",
+                "id": message["id"],
+                "address": self.reflector.address,
+                "port": self.reflector.port,
+                "stamps": self.reflector.level,
+            }
+        )
+
+    def _probe(self, message: dict[str, Any]) -> None:
+        """Run one series; its samples go first, in their own frame."""
+        series = Series(
+            message["address"],
+            int(message["port"]),
+            message["source"],
+            self.token,
+            int(message["ssid"]) & 0xFFFF,
+            min(int(message["count"]), messages.MAX_PROBES),
+            max(int(message["interval_ns"]), messages.MIN_INTERVAL_NS),
+            int(message["timeout_ns"]),
+            message["stamps"],
+        )
+        result = series.run()
+        self._write(messages.samples_frame(message["id"], result.pop("samples")))
+        self._send(dict(result, type="done", id=message["id"]))
+
+    def _send(self, message: dict[str, Any]) -> None:
+        self._write(messages.json_frame(message))
+
+    def _write(self, data: bytes) -> None:
+        with self.lock:
+            view = memoryview(data)
+            while view:
+                try:
+                    view = view[os.write(self.sink, view) :]
+                except OSError:
+                    os._exit(1)  # nobody listens any more
+
+
+def hello() -> dict[str, Any]:
+    """What the agent says of itself and its host."""
+    uname = os.uname()
+    return {
+        "type": "hello",
+        "protocol": PROTOCOL,
+        "agent": AGENT_VERSION,
+        "python": "%d.%d.%d" % sys.version_info[:3],
+        "hostname": uname.nodename,
+        "kernel": "%s %s" % (uname.sysname, uname.release),
+        "machine": uname.machine,
+        "pid": os.getpid(),
+        "addresses": addresses.list_addresses(),
+    }
+
+
+def main() -> None:
+    """Keep a private descriptor for the protocol, and point standard output at standard error."""
+    sink = os.dup(1)
+    os.dup2(2, 1)
+    Agent(0, sink).run()

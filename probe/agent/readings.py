@@ -1,0 +1,144 @@
+"""Round-trip times out of the stamps of a series: which to keep, which to reject. No I/O.
+
+RTT = (T4 - T1) - (T3 - T2): T1 and T4 by the sender's clock, T2 and T3 by the reflector's, so the clocks
+need not agree. A step of either clock while a probe is under way makes its reading impossible (negative,
+or longer than the sender's monotonic clock allows): such a reading is rejected and counted.
+"""
+
+# ruff: noqa: TID251 (relative imports: on a host the package has another name)
+from __future__ import annotations
+
+from . import packet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MONOTONIC_SLACK_NS = 20000
+"""CLOCK_REALTIME may be slewed against CLOCK_MONOTONIC's reading order by this much, and no more."""
+
+
+class _Trip:
+    __slots__ = (
+        "arrival",
+        "reply",
+        "t1",
+        "t1_kernel",
+        "t1_monotonic",
+        "t3_kernel",
+        "t4",
+        "t4_kernel",
+        "t4_monotonic",
+    )
+
+    def __init__(self, t1: int, t1_monotonic: int) -> None:
+        self.t1 = t1
+        self.t1_monotonic = t1_monotonic
+        self.t1_kernel = 0
+        self.t3_kernel = 0
+        self.t4 = 0
+        self.t4_kernel = 0
+        self.t4_monotonic = 0
+        self.arrival = -1
+        self.reply = None  # type: packet.Reply | None
+
+
+class Readings:
+    """Collects the stamps of one series; sequence number 0 is the warm-up, ``count`` + 1 on are flushes."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.trips = {}  # type: dict[int, _Trip]
+        self.arrivals = 0
+        self.received = 0
+        self.duplicates = 0
+        self.longest_ns = 0
+
+    def sent(self, seq: int, now: int, monotonic: int) -> None:
+        """Probe ``seq`` is about to leave; user-space time of day and monotonic clock, in ns."""
+        self.trips[seq] = _Trip(now, monotonic)
+
+    def withdraw(self, seq: int) -> None:
+        """Probe ``seq`` could not be sent after all."""
+        self.trips.pop(seq, None)
+
+    def left(self, seq: int, stamp: int) -> None:
+        """The kernel says when probe ``seq`` left."""
+        trip = self.trips.get(seq)
+        if trip is not None:
+            trip.t1_kernel = stamp
+
+    def answered(self, reply: packet.Reply, kernel: int, now: int, monotonic: int) -> None:
+        """A reply came in; ``kernel`` is its receive stamp, 0 when there is none."""
+        trip = self.trips.get(reply.seq)
+        if trip is None:
+            return
+        previous = self.trips.get(reply.previous_seq)
+        if reply.previous_kernel and previous is not None:
+            previous.t3_kernel = reply.previous_t3
+        if trip.reply is not None:
+            self.duplicates += 1
+            return
+        trip.reply, trip.t4, trip.t4_kernel, trip.t4_monotonic = reply, now, kernel, monotonic
+        trip.arrival = self.arrivals
+        self.arrivals += 1
+        self.longest_ns = max(self.longest_ns, monotonic - trip.t1_monotonic)
+        if 1 <= reply.seq <= self.count:
+            self.received += 1
+
+    def is_answered(self, seq: int) -> bool:
+        """Whether a reply to probe ``seq`` has come."""
+        trip = self.trips.get(seq)
+        return trip is not None and trip.reply is not None
+
+    def result(self, start_monotonic: int) -> tuple[str | None, list[tuple[int, int, int]], int]:
+        """Level, samples (sequence number, sent at, RTT; ns) in order of sending, readings rejected.
+
+        All samples of a series have the same level: the best one that at least half of its readings
+        have. The first reading to arrive pays for address resolution and cold caches and is dropped.
+        """
+        trips = [
+            (seq, trip)
+            for seq, trip in sorted(self.trips.items())
+            if 1 <= seq <= self.count and trip.reply is not None and trip.arrival > 0
+        ]
+        if not trips:
+            return None, [], 0
+        level, usable = "user", trips
+        for name, has in (("kernel", _has_kernel), ("kernel_rx", _has_kernel_rx)):
+            with_stamps = [(seq, trip) for seq, trip in trips if has(trip)]
+            if 2 * len(with_stamps) >= len(trips):
+                level, usable = name, with_stamps
+                break
+        samples = []
+        rejected = 0
+        for seq, trip in usable:
+            rtt = _rtt(trip, level)
+            if rtt is None:
+                rejected += 1
+            else:
+                samples.append((seq, trip.t1_monotonic - start_monotonic, rtt))
+        return level, samples, rejected
+
+
+def _has_kernel(trip: Any) -> bool:
+    return bool(trip.t1_kernel and trip.t4_kernel and trip.t3_kernel and trip.reply.t2_kernel)
+
+
+def _has_kernel_rx(trip: Any) -> bool:
+    return bool(trip.t4_kernel and trip.reply.t2_kernel)
+
+
+def _rtt(trip: Any, level: str) -> int | None:
+    """The RTT in ns at this level, None when it cannot be."""
+    monotonic = trip.t4_monotonic - trip.t1_monotonic
+    if level == "user":
+        outer = monotonic
+        inner = trip.reply.t3 - trip.reply.t2
+    else:
+        outer = trip.t4_kernel - (trip.t1_kernel if level == "kernel" else trip.t1)
+        inner = (trip.t3_kernel if level == "kernel" else trip.reply.t3) - trip.reply.t2
+    rtt = outer - inner
+    if inner < 0 or rtt <= 0 or outer > monotonic + MONOTONIC_SLACK_NS:
+        return None
+    return int(rtt)

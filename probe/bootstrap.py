@@ -1,0 +1,122 @@
+"""How the agent gets to a host: a small command, and everything else through standard input.
+
+The command's one argument reads a length and that many bytes of Python, the loader; the loader reads the
+agent's archive into an anonymous file in memory (memfd_create) and imports it from there, so nothing is
+left on the remote disk. Nonce and token travel in the stream and never stand in an argument vector, where
+every user of the host could read them.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import secrets
+import shlex
+import zipfile
+from dataclasses import dataclass
+from importlib import resources
+
+from netprobe.core.errors import InputError
+from netprobe.probe.agent import messages
+
+PACKAGE = "netprobe_agent"
+LOADER_TIMEOUT_S = 60
+
+STAGE0 = (
+    "import os;"
+    'r=lambda n,b=b"":b if len(b)==n else r(n,b+(os.read(0,n-len(b))or os._exit(3)));'
+    "exec(r(int(r(8),16)))"
+)
+"""Valid on every Python, and free of what a shell could change inside single quotes."""
+
+LOADER = """
+import sys
+if sys.version_info < (3, 8):
+    sys.stderr.write("netprobe: this is Python %d.%d, and 3.8 or later is needed\\n" % sys.version_info[:2])
+    sys.stderr.flush()
+    os._exit(3)
+import signal
+signal.signal(signal.SIGALRM, signal.SIG_DFL)
+signal.setitimer(signal.ITIMER_REAL, TIMEOUT)
+n = int(r(8), 16)
+parts = []
+while n:
+    part = os.read(0, min(n, 65536)) or os._exit(3)
+    parts.append(part)
+    n -= len(part)
+path = None
+try:
+    fd = os.memfd_create("netprobe_agent")
+    name = "/proc/self/fd/%d" % fd
+    if not os.path.exists(name):
+        raise OSError
+except (AttributeError, OSError):
+    import tempfile
+    fd, path = tempfile.mkstemp(prefix="netprobe-", suffix=".zip")
+    name = path
+for part in parts:
+    os.write(fd, part)
+parts = part = None
+sys.path.insert(0, name)
+sys.dont_write_bytecode = True
+try:
+    from netprobe_agent import main
+finally:
+    if path:
+        os.unlink(path)
+sys.path.remove(name)
+os.close(fd)
+main.main()
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Payload:
+    """What a launcher needs to start an agent: the command, the stream, and the marker that answers it."""
+
+    nonce: str
+    lease_s: float
+    python: str | None = None
+    """Command that runs Python on the hosts, split as a shell would; None is the launcher's default."""
+
+    def command(self, default: str) -> list[str]:
+        """The agent's argument vector. -I and -S keep the user's packages out, -B leaves no cache behind."""
+        text = self.python if self.python is not None else default
+        try:
+            words = shlex.split(text)
+        except ValueError:
+            words = []
+        if not words:
+            raise InputError(f"--python {text!r} is no command")
+        return [*words, "-ISB", "-c", STAGE0]
+
+    def stream(self) -> bytes:
+        """What to write to the agent's standard input; its frames follow."""
+        loader = LOADER.replace("TIMEOUT", str(LOADER_TIMEOUT_S)).encode()
+        archive = agent_archive()
+        config = messages.json_frame({"type": "config", "nonce": self.nonce, "lease_s": self.lease_s})
+        return b"%08x" % len(loader) + loader + b"%08x" % len(archive) + archive + config
+
+    @property
+    def marker(self) -> bytes:
+        """What the agent writes before its first frame."""
+        return messages.marker(self.nonce)
+
+
+def new_payload(*, lease_s: float, python: str | None = None) -> Payload:
+    """A payload with a fresh nonce."""
+    return Payload(nonce=secrets.token_hex(16), lease_s=lease_s, python=python)
+
+
+@functools.lru_cache(maxsize=1)
+def agent_archive() -> bytes:
+    """The files of probe/agent as a zip; the same files give the same bytes."""
+    buffer = io.BytesIO()
+    folder = resources.files("netprobe.probe.agent")
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for entry in sorted(folder.iterdir(), key=lambda e: e.name):
+            if entry.name.endswith(".py"):
+                info = zipfile.ZipInfo(f"{PACKAGE}/{entry.name}")
+                info.external_attr = 0o644 << 16
+                archive.writestr(info, entry.read_bytes())
+    return buffer.getvalue()

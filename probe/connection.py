@@ -1,0 +1,240 @@
+"""The controller's end of one agent: handshake, pings, requests and their answers.
+
+Everything that comes from a host is checked before it is believed: sizes of frames, types of fields, ranges
+of numbers. What does not fit ends that host's connection with one reason, and no more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from netprobe.core.scan import Agent
+from netprobe.probe.agent import messages
+from netprobe.probe.agent.messages import ProtocolError
+from netprobe.probe.launch import Channel
+
+MAX_QUEUED_BYTES = 1 << 20
+_TEXT_LIMIT = 300
+
+
+class AgentLostError(Exception):
+    """The agent is gone, hung, or talks nonsense; the message is the reason."""
+
+
+class TaskFailedError(Exception):
+    """The agent is well, and could not do what it was asked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddressEntry:
+    """An address that an agent reports. ``preferred`` marks the source address of its default route."""
+
+    address: str
+    interface: str
+    preferred: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hello:
+    """What an agent says of itself."""
+
+    agent: Agent
+    addresses: tuple[AddressEntry, ...]
+    pid: int
+
+
+def parse_hello(message: dict[str, Any]) -> Hello:
+    """Check an agent's first message. Raises ProtocolError, with both versions when they differ."""
+    if message.get("type") != "hello":
+        raise ProtocolError(f"the first message is {_text(message.get('type'))!r}, and hello is needed")
+    version = message.get("protocol")
+    if version != messages.PROTOCOL:
+        raise ProtocolError(
+            f"the agent speaks version {_text(version)} of the protocol and this netprobe version "
+            f"{messages.PROTOCOL}: use the same netprobe at both ends"
+        )
+    entries = message.get("addresses")
+    if not isinstance(entries, list) or len(entries) > 4096:
+        raise ProtocolError("a hello without a list of addresses")
+    addresses = []
+    for entry in entries:
+        if not isinstance(entry, dict) or not isinstance(entry.get("address"), str):
+            raise ProtocolError("a hello with an address that is none")
+        addresses.append(
+            AddressEntry(
+                address=_text(entry["address"]),
+                interface=_text(entry.get("interface", "")),
+                preferred=entry.get("preferred") is True,
+            )
+        )
+    return Hello(
+        agent=Agent(
+            version=_text(message.get("agent")),
+            python=_text(message.get("python")),
+            hostname=_text(message.get("hostname")),
+            kernel=_text(message.get("kernel")),
+            addresses=[entry.address for entry in addresses],
+        ),
+        addresses=tuple(addresses),
+        pid=_whole(message.get("pid"), "pid", 1 << 31),
+    )
+
+
+async def read_frame(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+    """One frame. Raises ProtocolError for what is none, IncompleteReadError at the end."""
+    kind, length = messages.parse_header(await reader.readexactly(messages.HEADER_BYTES))
+    return kind, await reader.readexactly(length)
+
+
+class Connection:
+    """One agent after its marker. ``start`` reads the hello and begins pinging."""
+
+    def __init__(self, channel: Channel, *, lease_s: float, silence_s: float) -> None:
+        self.channel = channel
+        self.lost: str | None = None
+        self._ping_s = min(lease_s / 4, silence_s / 4)
+        self._silence_s = silence_s
+        self._ids = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._samples: dict[int, list[tuple[int, int, int]]] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._on_lost: Callable[[str], None] | None = None
+        self._heard_at = 0.0
+
+    async def start(self, timeout_s: float, on_lost: Callable[[str], None]) -> Hello:
+        """Shake hands. Raises AgentLostError; afterwards ``on_lost`` tells of an agent that goes."""
+        try:
+            kind, body = await asyncio.wait_for(read_frame(self.channel.reader), timeout_s)
+            if kind != messages.JSON_FRAME:
+                raise ProtocolError("the first frame is no message")
+            hello = parse_hello(messages.parse_json(body))
+        except ProtocolError as error:
+            raise AgentLostError(f"no netprobe agent answers: {error}") from None
+        except (asyncio.TimeoutError, TimeoutError):
+            raise AgentLostError(f"the agent did not say hello within {timeout_s:.0f} s") from None
+        except (asyncio.IncompleteReadError, OSError):
+            raise AgentLostError(self._with_diagnosis("the agent ended before its hello")) from None
+        self._on_lost = on_lost
+        self._heard_at = asyncio.get_running_loop().time()
+        self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._ping())]
+        return hello
+
+    async def request(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        """Give the agent a task and wait for its answer; samples are under ``samples``.
+
+        Raises AgentLostError when the agent goes, TaskFailedError when it cannot, TimeoutError.
+        """
+        if self.lost is not None:
+            raise AgentLostError(self.lost)
+        task = next(self._ids)
+        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._waiting[task] = future
+        self.channel.write(messages.json_frame({**message, "id": task}))
+        try:
+            return await asyncio.wait_for(future, timeout_s)
+        except asyncio.TimeoutError:
+            raise TimeoutError from None
+        finally:
+            self._waiting.pop(task, None)
+            self._samples.pop(task, None)
+
+    def lose(self, reason: str) -> None:
+        """Give the agent up: every waiting request fails with ``reason``, and its process is ended."""
+        if self.lost is not None:
+            return
+        self.lost = reason
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(AgentLostError(reason))
+        self.channel.kill()
+        if self._on_lost is not None:
+            self._on_lost(reason)
+
+    async def stop(self) -> None:
+        """End the connection; the agent is asked to quit, not waited for."""
+        self._on_lost = None
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self.lost is None:
+            self.channel.write(messages.json_frame({"type": "quit"}))
+
+    async def _read(self) -> None:
+        try:
+            while True:
+                kind, body = await read_frame(self.channel.reader)
+                self._heard_at = asyncio.get_running_loop().time()
+                self._take(kind, body)
+        except ProtocolError as error:
+            self.lose(f"the agent sent {error}")
+        except (asyncio.IncompleteReadError, OSError):
+            await asyncio.sleep(0.02)  # its last words come on another pipe
+            self.lose(self._with_diagnosis("the agent ended"))
+
+    def _take(self, kind: int, body: bytes) -> None:
+        if kind == messages.SAMPLES_FRAME:
+            task, samples = messages.parse_samples(body)
+            if task not in self._waiting:
+                return  # of a request that was given up
+            self._samples[task] = samples
+            return
+        message = messages.parse_json(body)
+        if message["type"] == "pong":
+            return
+        future = self._waiting.get(_whole(message.get("id"), "id", 1 << 53))
+        if future is None or future.done():
+            return
+        if message["type"] == "failed":
+            future.set_exception(TaskFailedError(_text(message.get("reason"))))
+        else:
+            message["samples"] = self._samples.get(message["id"], [])
+            future.set_result(message)
+
+    async def _ping(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            before = loop.time()
+            await asyncio.sleep(self._ping_s)
+            if loop.time() - before > self._ping_s + self._silence_s / 2:
+                self._heard_at = loop.time()  # it was this process that slept (suspended, say)
+            silent = loop.time() - self._heard_at
+            if silent > self._silence_s:
+                self.lose(f"the agent hangs: it has not answered for {silent:.1f} s")
+                return
+            if self.channel.queued_bytes() > MAX_QUEUED_BYTES:
+                self.lose("the agent hangs: it does not read its input")
+                return
+            self.channel.write(messages.json_frame({"type": "ping"}))
+
+    def _with_diagnosis(self, reason: str) -> str:
+        said: str | None = None
+        with contextlib.suppress(Exception):
+            said = self.channel.diagnosis()
+        return f"{reason} ({said})" if said else reason
+
+
+def _text(value: object) -> str:
+    """A string from a host, cut and made printable."""
+    return "".join(c if c.isprintable() else "?" for c in str(value)[:_TEXT_LIMIT])
+
+
+def _whole(value: object, what: str, limit: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= limit:
+        raise ProtocolError(f"a message whose {what} is {_text(value)!r}")
+    return value
+
+
+def whole_field(message: dict[str, Any], key: str, limit: int) -> int:
+    """A whole number 0..``limit`` of a message. Raises ProtocolError."""
+    return _whole(message.get(key), key, limit)
+
+
+def text_field(message: dict[str, Any], key: str) -> str | None:
+    """A printable string of a message, or None."""
+    value = message.get(key)
+    return None if value is None else _text(value)

@@ -1,0 +1,88 @@
+"""One clear line out of what a launcher's program said before it gave up."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Why a launch failed; ``retry`` when another attempt may well succeed."""
+
+    reason: str
+    retry: bool = False
+
+
+_DROPPED = (
+    r"kex_exchange_identification|ssh_exchange_identification|Connection reset by|"
+    r"Connection closed by|Broken pipe|banner exchange|MaxStartups|Not allowed at this time"
+)
+
+_RULES: tuple[tuple[str, str], ...] = (
+    (
+        r"REMOTE HOST IDENTIFICATION HAS CHANGED",
+        "its host key has changed since the last login: find out why, then remove the old one with "
+        "'ssh-keygen -R {target}' and log in once",
+    ),
+    (
+        r"Host key verification failed|No \S+ host key is known",
+        "its host key is unknown: log in once with 'ssh {target}' and compare the fingerprint, or add it "
+        "with 'ssh-keyscan' to known_hosts",
+    ),
+    (
+        r"Permission denied \(|Too many authentication failures|No more authentication methods",
+        "permission denied: 'ssh {target}' must log in without a password (a key, or an agent)",
+    ),
+    (r"Could not resolve hostname ([^\s:]+)", "its name {0} cannot be resolved"),
+    (r"Connection refused", "connection refused: does sshd run there, and on this port?"),
+    (r"(?:Connection|Operation) timed out|timed out", "no answer: the connection timed out"),
+    (r"No route to host|Network is unreachable", "no route to it"),
+    (
+        r"Bad configuration option: (\S+)|(command-line line \d+: .*)|(.* terminating, \d+ bad conf.*)",
+        "ssh refuses an option: {0}",
+    ),
+    (r"Can't open user config file (\S+):", "the ssh configuration {0} cannot be read"),
+    (r'Cannot open network namespace "([^"]*)"', "there is no network namespace {0}"),
+    (
+        r"this is (Python \d+\.\d+), and 3\.8 or later is needed",
+        "its {0} is too old: the agent needs 3.8 or later (give another one with --python)",
+    ),
+)
+
+_NO_PYTHON = (
+    r"{python}['\"]?: (?:command )?not found|{python}: No such file|"
+    r"exec of ['\"]{python}['\"] failed: No such file|['\"]{python}['\"]: executable file not found|"
+    r"{python}.*No such file or directory|Unknown command.*{python}|{python}: inaccessible or not found"
+)
+
+
+def explain(*, stderr: str, stdout: str, code: int | None, target: str, python: str, cause: str) -> Diagnosis:
+    """Why the program that should have started an agent ended. ``code`` is its exit code, None if it runs on."""
+    said = stderr + "\n" + stdout
+    no_python = Diagnosis(
+        f"no Python on the host ({python} not found): install python3 or give --python PATH"
+    )
+    if code == 127 or re.search(_NO_PYTHON.replace("{python}", re.escape(python)), said):
+        return no_python
+    for pattern, text in _RULES:
+        match = re.search(pattern, stderr)
+        if match:
+            found = [group for group in match.groups() if group] or [""]
+            return Diagnosis(_one_line(text.replace("{target}", target).replace("{0}", found[0])))
+    if re.search(_DROPPED, stderr):
+        return Diagnosis(
+            "the connection was dropped during login, each time it was tried: sshd limits logins at once "
+            "(MaxStartups), so a smaller fan-out may help",
+            retry=True,
+        )
+    last = [line for line in stderr.splitlines() if line.strip()][-1:] or [
+        line for line in stdout.splitlines() if line.strip()
+    ][-1:]
+    how = "" if code is None else f" (exit code {code})" if code >= 0 else f" (killed by signal {-code})"
+    return Diagnosis(_one_line(f"{cause}{how}" + (f": {last[0].strip()}" if last else "")))
+
+
+def _one_line(text: str) -> str:
+    printable = "".join(c if c.isprintable() else " " for c in text)
+    return " ".join(printable.split())[:400]

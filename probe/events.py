@@ -1,0 +1,75 @@
+"""What a scan tells its caller while it runs. Times are seconds on the controller's monotonic clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Base of the events."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostUp(Event):
+    """An agent is up."""
+
+    host: str
+    up: int
+    total: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostFailed(Event):
+    """A host was not reached, or its agent died or hung later."""
+
+    host: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentsUp(Event):
+    """All launches have ended, and probing begins."""
+
+    up: int
+    total: int
+    elapsed_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class VisitDone(Event):
+    """A visit ended; ``rtt_s`` is its 10th percentile, None when it gave no reading."""
+
+    src: str
+    dst: str
+    round: int
+    rtt_s: float | None
+    loss_ratio: float | None
+    reason: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundDone(Event):
+    """A round ended. The totals are the chooser's estimate, None when it makes none."""
+
+    rounds_done: int
+    rounds_total: int | None
+    links_done: int
+    links_total: int | None
+    elapsed_s: float
+    left_s: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Warning(Event):
+    """Something a reader of the results should know."""
+
+    text: str
+
+
+OnEvent = Callable[[Event], None]
+
+
+def ignore(_event: Event) -> None:
+    """An ``on_event`` that does nothing."""

@@ -1,0 +1,199 @@
+"""Launchers with one child process a host: any exec-like prefix, and this machine itself."""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+import os
+import random
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import AsyncIterator, Sequence
+from pathlib import PurePath
+
+from netprobe.core.errors import InputError
+from netprobe.core.hosts import Host
+from netprobe.probe.bootstrap import Payload
+from netprobe.probe.diagnose import Diagnosis, explain
+from netprobe.probe.launch import Channel, LaunchFailure, NoiseError
+from netprobe.probe.process import ProcessChannel
+
+DEFAULT_FAN_OUT = 16
+RETRIES = 4
+RETRY_DELAY_S = 0.4
+SHELL_PROGRAMS = frozenset({"ssh"})
+"""Programs that join their arguments and hand them to a shell at the far end."""
+
+_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+_KNOWN = ("name", "target", "address", "host")
+
+
+class ChildLauncher(abc.ABC):
+    """The part that all launchers with a process a host share. Implements ``launch.Launcher``."""
+
+    local = False
+    python = "python3"
+    env: dict[str, str] | None = None
+
+    def __init__(self, *, fan_out: int = DEFAULT_FAN_OUT) -> None:
+        if not 1 <= fan_out <= 4096:
+            raise InputError(f"a fan-out of {fan_out}: 1 to 4096 are allowed")
+        self.fan_out = fan_out
+
+    @abc.abstractmethod
+    def argv(self, host: Host, command: Sequence[str]) -> list[str]:
+        """The argument vector that runs ``command`` on ``host``."""
+        ...
+
+    def check(self, hosts: Sequence[Host]) -> None:  # noqa: B027 (nothing to check is a good answer)
+        """Raise InputError for what cannot work, before anything is started."""
+
+    async def launch(
+        self, hosts: Sequence[Host], payload: Payload, timeout_s: float
+    ) -> AsyncIterator[Channel | LaunchFailure]:
+        """Start all agents, at most ``fan_out`` of them on their way at a time."""
+        self.check(hosts)
+        command = payload.command(self.python)
+        gate = asyncio.Semaphore(self.fan_out)
+        tasks = [asyncio.create_task(self._launch_one(h, command, payload, timeout_s, gate)) for h in hosts]
+        yielded: set[int] = set()
+        try:
+            for future in asyncio.as_completed(tasks):
+                outcome = await future
+                yielded.add(id(outcome))
+                yield outcome
+        finally:
+            for task in tasks:
+                task.cancel()
+            for left in await asyncio.gather(*tasks, return_exceptions=True):
+                if isinstance(left, ProcessChannel) and id(left) not in yielded:
+                    left.kill()
+
+    async def _launch_one(
+        self, host: Host, command: Sequence[str], payload: Payload, timeout_s: float, gate: asyncio.Semaphore
+    ) -> Channel | LaunchFailure:
+        async with gate:
+            loop = asyncio.get_running_loop()
+            deadline = loop.time() + timeout_s
+            delays = [RETRY_DELAY_S * 2**attempt * random.uniform(0.5, 1.5) for attempt in range(RETRIES)]
+            while True:
+                outcome = await self._try(host, command, payload, max(0.05, deadline - loop.time()))
+                if not isinstance(outcome, Diagnosis):
+                    return outcome
+                if not outcome.retry or not delays or loop.time() + delays[0] >= deadline:
+                    return LaunchFailure(host=host, reason=outcome.reason)
+                await asyncio.sleep(delays.pop(0))
+
+    async def _try(
+        self, host: Host, command: Sequence[str], payload: Payload, timeout_s: float
+    ) -> ProcessChannel | Diagnosis:
+        argv = self.argv(host, command)
+        try:
+            channel = await ProcessChannel.open(host, argv, payload, self.env)
+        except OSError as error:
+            return Diagnosis(f"cannot run {argv[0]!r}: {error.strerror}")
+        try:
+            await asyncio.wait_for(channel.handshake(payload.marker), timeout_s)
+            return channel
+        except NoiseError as error:
+            code = await channel.exit_code(1.0)
+            channel.kill()
+            return explain(
+                stderr=channel.stderr,
+                stdout=error.noise.decode("utf-8", "replace"),
+                code=code,
+                target=host.target,
+                python=command[0],
+                cause=str(error),
+            )
+        except (asyncio.TimeoutError, TimeoutError):
+            channel.kill()
+            said = channel.diagnosis()
+            return Diagnosis(
+                f"no answer from the agent within {timeout_s:.0f} s"
+                + (f" (last said: {said})" if said else "")
+            )
+        except BaseException:
+            channel.kill()
+            raise
+
+
+class ExecLauncher(ChildLauncher):
+    """An exec-like prefix such as ``ip netns exec {target}`` or ``kubectl exec -i {target} --``.
+
+    The template is split as a shell would and never given to one. ``{name}``, ``{target}``, ``{address}``
+    and ``{host}`` (the target) are replaced inside each word, so a value stays within its word. The agent's
+    command follows as further words. Where it has to be one word that a shell will read, ``{command}``
+    stands for it, quoted (``su -c {command} probe``); for a template that runs ``ssh`` that is done anyway.
+    """
+
+    def __init__(self, template: str, *, fan_out: int = DEFAULT_FAN_OUT) -> None:
+        super().__init__(fan_out=fan_out)
+        self.template = template
+        try:
+            self.words = shlex.split(template)
+        except ValueError as error:
+            raise InputError(f"--via {template!r}: {str(error).lower()}") from None
+        if not self.words:
+            raise InputError(
+                "--via is empty: give ssh, local, or a template such as 'ip netns exec {target}'"
+            )
+        self.placeholders = {name for word in self.words for name in _PLACEHOLDER.findall(word)}
+        unknown = sorted(self.placeholders - {*_KNOWN, "command"})
+        if unknown:
+            known = ", ".join(f"{{{name}}}" for name in (*_KNOWN, "command"))
+            raise InputError(f"--via {template!r}: unknown placeholder {{{unknown[0]}}}: known are {known}")
+
+    def check(self, hosts: Sequence[Host]) -> None:
+        """One command must reach one host, and its program must exist."""
+        if len(hosts) > 1 and not self.placeholders & set(_KNOWN):
+            raise InputError(
+                f"--via {self.template!r} has no {{target}}: it would reach the same place for all "
+                f"{len(hosts)} hosts"
+            )
+        if "address" in self.placeholders:
+            without = [host.name for host in hosts if host.address is None]
+            if without:
+                raise InputError(
+                    f"--via uses {{address}}, and host {without[0]!r} has none in the hosts file"
+                )
+        program = self.words[0]
+        if "{" not in program and shutil.which(program) is None:
+            raise InputError(f"--via {self.template!r}: no program {program!r} on this machine")
+
+    def argv(self, host: Host, command: Sequence[str]) -> list[str]:
+        """The words with the host's values filled in, then the command."""
+        values = {
+            "name": host.name,
+            "target": host.target,
+            "host": host.target,
+            "address": host.address or "",
+            "command": shlex.join(command),
+        }
+        argv = [_PLACEHOLDER.sub(lambda match: values[match[1]], word) for word in self.words]
+        if "command" in self.placeholders:
+            return argv
+        if PurePath(argv[0]).name in SHELL_PROGRAMS:
+            return [*argv, shlex.join(command)]
+        return [*argv, *command]
+
+
+class LocalLauncher(ChildLauncher):
+    """All agents on this machine, each with a loopback address of its own."""
+
+    local = True
+
+    def __init__(self, *, fan_out: int = DEFAULT_FAN_OUT) -> None:
+        super().__init__(fan_out=fan_out)
+        self.python = shlex.quote(sys.executable or "python3")
+
+    def argv(self, _host: Host, command: Sequence[str]) -> list[str]:
+        """The command itself."""
+        return list(command)
+
+
+def environment(**extra: str) -> dict[str, str]:
+    """This process's environment with something added."""
+    return {**os.environ, **extra}

@@ -1,0 +1,92 @@
+"""What a scan can be told, checked once."""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from netprobe.core.errors import InputError
+from netprobe.probe.agent.messages import MAX_PROBES, MIN_INTERVAL_NS
+
+StampLevel = Literal["kernel", "kernel_rx", "user"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanOptions:
+    """Options of one scan. Raises InputError that lists every fault at once."""
+
+    probes_per_visit: int = 100
+    """Probes of one visit, the warm-up and the flush left out."""
+    interval_s: float = 0.001
+    """Mean time between probes; each spacing is uniform in half to one and a half of it (RFC 2330)."""
+    timeout_s: float = 1.0
+    """A probe not answered this long after it was sent is lost."""
+    port_range: tuple[int, int] = (0, 0)
+    """UDP ports the reflectors may use, both ends included; (0, 0) is any free port."""
+    lease_s: float = 10.0
+    """An agent that hears nothing from its controller for this long ends itself."""
+    start_timeout_s: float = 30.0
+    """An agent not up this long after its launch began makes its host unreachable."""
+    python: str | None = None
+    """Command that runs Python 3.8 or later on the hosts; None is the launcher's own (``python3``)."""
+    stamps: StampLevel = "kernel"
+    """The best time stamps to try for."""
+    family: Literal["ipv4", "ipv6"] | None = None
+    """Address family to probe; None is IPv4 where every host has it, else IPv6."""
+    subnet: str | None = None
+    """Probe the addresses of this network (CIDR)."""
+    interface: str | None = None
+    """Probe the addresses of this interface."""
+    seed: int = 0
+    """Recorded in the document."""
+
+    def __post_init__(self) -> None:
+        faults = list(self._faults())
+        if faults:
+            raise InputError("scan options: " + "; ".join(faults))
+
+    def _faults(self) -> Any:
+        low, high = self.port_range
+        if not 1 <= self.probes_per_visit <= MAX_PROBES:
+            yield f"{self.probes_per_visit} probes a visit: 1 to {MAX_PROBES} are allowed"
+        if not _within(self.interval_s, MIN_INTERVAL_NS / 1e9, 60):
+            yield f"an interval of {self.interval_s} s: 0.00005 to 60 s are allowed"
+        if not _within(self.timeout_s, 0.001, 60):
+            yield f"a time-out of {self.timeout_s} s: 0.001 to 60 s are allowed"
+        if (low, high) != (0, 0) and not 1 <= low <= high <= 65535:
+            yield f"port range {low}-{high}: two ports of 1 to 65535, the lower one first, are needed"
+        if not _within(self.lease_s, 1, 3600):
+            yield f"a lease of {self.lease_s} s: 1 to 3600 s are allowed"
+        if not _within(self.start_timeout_s, 0.1, 3600):
+            yield f"a start time-out of {self.start_timeout_s} s: 0.1 to 3600 s are allowed"
+        if self.stamps not in ("kernel", "kernel_rx", "user"):
+            yield f"stamps {self.stamps!r}: kernel, kernel_rx or user is needed"
+        if self.family not in (None, "ipv4", "ipv6"):
+            yield f"family {self.family!r}: ipv4 or ipv6 is needed"
+        if self.seed < 0:
+            yield f"seed {self.seed} is negative"
+        if self.subnet is not None:
+            try:
+                ipaddress.ip_network(self.subnet, strict=False)
+            except ValueError:
+                yield f"subnet {self.subnet!r} is no network such as 10.1.0.0/16"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for the journal and the document; holds no secret."""
+        return asdict(self) | {"port_range": list(self.port_range)}
+
+    @property
+    def silence_s(self) -> float:
+        """An agent that answers no ping for this long counts as hung."""
+        return max(1.0, self.lease_s / 2)
+
+    @property
+    def visit_deadline_s(self) -> float:
+        """The longest a visit of a healthy agent can take, with room for a loaded machine."""
+        return 1.5 * self.interval_s * (self.probes_per_visit + 4) + 3 * self.timeout_s + self.silence_s
+
+
+def _within(value: float, low: float, high: float) -> bool:
+    return math.isfinite(value) and low <= value <= high

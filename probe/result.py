@@ -1,0 +1,236 @@
+"""The Scan document out of visits: pooled percentiles, loss, jitter, statuses and reasons. No I/O."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netprobe.core.errors import NothingMeasuredError
+from netprobe.core.hosts import Host
+from netprobe.core.matrix import empty_matrix
+from netprobe.core.scan import (
+    Agent,
+    DocumentStatus,
+    HostStatus,
+    Measurement,
+    RttStatistics,
+    Scan,
+    ScannedHost,
+    Visit,
+)
+from netprobe.probe.agent.packet import PACKET_BYTES
+from netprobe.probe.options import ScanOptions
+from netprobe.probe.visits import METHOD, VisitResult
+
+PERCENTILES = {"min": 0, "p10": 10, "p50": 50, "p90": 90, "p99": 99}
+REASONS_SHOWN = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostOutcome:
+    """What became of a host. ``status`` is ok unless its agent never came up or went."""
+
+    host: Host
+    status: HostStatus = "ok"
+    reason: str | None = None
+    agent: Agent | None = None
+
+    def changed(self, **fields: Any) -> HostOutcome:
+        """The same with some fields replaced."""
+        return dataclasses.replace(self, **fields)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanOutcome:
+    """A finished scan. ``interrupted`` when it was ended early and holds what there was by then."""
+
+    scan: Scan
+    samples: dict[str, NDArray[Any]]
+    """Arrays for the .npz beside the scan, see ``sample_table``."""
+    interrupted: bool = False
+    visits: tuple[VisitResult, ...] = field(default=(), repr=False)
+
+
+def build_outcome(
+    outcomes: Sequence[HostOutcome],
+    visits: Sequence[VisitResult],
+    options: ScanOptions,
+    *,
+    rounds: int,
+    duration_s: float,
+    interrupted: bool = False,
+) -> ScanOutcome:
+    """The document and the arrays. Raises NothingMeasuredError for two hosts or more without a reading."""
+    ordered = sorted(visits, key=lambda v: (v.round, v.src, v.dst))
+    matrices = link_matrices(len(outcomes), ordered)
+    hosts = _scanned(outcomes, ordered, matrices["p10"])
+    measured = bool(np.isfinite(matrices["p10"]).any())
+    if len(outcomes) > 1 and not measured and not interrupted:
+        raise NothingMeasuredError(_nothing(hosts))
+    status: DocumentStatus = "ok" if all(h.status == "ok" for h in hosts) and not interrupted else "partial"
+    if interrupted and not measured and len(outcomes) > 1:
+        status = "failed"
+    names = [outcome.host.name for outcome in outcomes]
+    scan = Scan(
+        status=status,
+        reason=_reason(hosts, interrupted),
+        seed=options.seed,
+        hosts=hosts,
+        measurements=[_measurement(options)],
+        rtt_s=RttStatistics(**{key: matrices[key] for key in PERCENTILES}),
+        loss_ratio=matrices["loss_ratio"],
+        ipdv_s=matrices["ipdv_s"],
+        visits=[_document_visit(visit, names) for visit in ordered],
+        rounds=rounds,
+        duration_s=duration_s,
+    )
+    return ScanOutcome(
+        scan=scan, samples=sample_table(ordered), interrupted=interrupted, visits=tuple(ordered)
+    )
+
+
+def link_matrices(hosts: int, visits: Sequence[VisitResult]) -> dict[str, NDArray[np.float64]]:
+    """The cells [src, dst], each from the pooled samples of that link's visits.
+
+    Percentiles interpolate linearly between order statistics (numpy's "linear", type 7 of Hyndman and Fan).
+    """
+    matrices = {key: empty_matrix(hosts) for key in (*PERCENTILES, "loss_ratio", "ipdv_s")}
+    by_link: dict[tuple[int, int], list[VisitResult]] = {}
+    for visit in visits:
+        by_link.setdefault((visit.src, visit.dst), []).append(visit)
+    for cell, group in by_link.items():
+        sent = sum(visit.sent for visit in group)
+        if sent:
+            matrices["loss_ratio"][cell] = 1 - sum(visit.received for visit in group) / sent
+        pooled = np.concatenate([visit.rtt_s for visit in group])
+        if not pooled.size:
+            continue
+        values = np.percentile(pooled, list(PERCENTILES.values()))
+        for key, value in zip(PERCENTILES, values, strict=True):
+            matrices[key][cell] = value
+        variations = np.concatenate([successive_variation(visit) for visit in group])
+        if variations.size:
+            matrices["ipdv_s"][cell] = variations.mean()
+    return matrices
+
+
+def successive_variation(visit: VisitResult) -> NDArray[np.float64]:
+    """|difference of delay| of each two successive probes that both came back (RFC 3393), in seconds."""
+    successive = np.diff(visit.seq.astype(np.int64)) == 1
+    variation: NDArray[np.float64] = np.abs(np.diff(visit.rtt_s))[successive]
+    return variation
+
+
+def sample_table(visits: Sequence[VisitResult]) -> dict[str, NDArray[Any]]:
+    """The arrays of the samples file; docs/protocol.md describes them.
+
+    With V visits in the document's order and S samples in all: ``visit_start`` int64 (V + 1), visit v has
+    samples visit_start[v] to visit_start[v + 1]; ``src``, ``dst`` (indices into hosts), ``round`` int32 (V);
+    ``started_s`` float64 (V); ``stamps`` uint8 (V): 0 none, 1 kernel, 2 kernel_rx, 3 user; ``seq`` uint32,
+    ``sent_at_s`` float64 and ``rtt_s`` float64 (S).
+    """
+    sizes = [visit.rtt_s.size for visit in visits]
+    levels = {None: 0, "kernel": 1, "kernel_rx": 2, "user": 3}
+
+    def joined(key: str, dtype: Any) -> NDArray[Any]:
+        return np.concatenate([np.empty(0, dtype), *(getattr(v, key) for v in visits)]).astype(dtype)
+
+    return {
+        "visit_start": np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64),
+        "src": np.array([visit.src for visit in visits], dtype=np.int32),
+        "dst": np.array([visit.dst for visit in visits], dtype=np.int32),
+        "round": np.array([visit.round for visit in visits], dtype=np.int32),
+        "started_s": np.array([visit.started_s for visit in visits], dtype=np.float64),
+        "stamps": np.array([levels[visit.stamps] for visit in visits], dtype=np.uint8),
+        "seq": joined("seq", np.uint32),
+        "sent_at_s": joined("sent_at_s", np.float64),
+        "rtt_s": joined("rtt_s", np.float64),
+    }
+
+
+def _measurement(options: ScanOptions) -> Measurement:
+    return Measurement(
+        key="rtt_s",
+        method=METHOD,
+        unit="s",
+        statistic="p10",
+        parameters={
+            "probes_per_visit": options.probes_per_visit,
+            "interval_s": options.interval_s,
+            "timeout_s": options.timeout_s,
+            "packet_bytes": PACKET_BYTES,
+            "stamps": options.stamps,
+            "interpolation": "linear",
+        },
+    )
+
+
+def _document_visit(visit: VisitResult, names: Sequence[str]) -> Visit:
+    return Visit(
+        src=names[visit.src],
+        dst=names[visit.dst],
+        round=visit.round,
+        started_s=visit.started_s,
+        duration_s=visit.duration_s,
+        method=METHOD,
+        port=visit.port,
+        stamps=visit.stamps,
+        sent=visit.sent,
+        received=visit.received,
+        samples=int(visit.rtt_s.size),
+        rejected=visit.rejected,
+        beside=visit.beside,
+        reason=visit.reason,
+    )
+
+
+def _scanned(
+    outcomes: Sequence[HostOutcome], visits: Sequence[VisitResult], p10: NDArray[np.float64]
+) -> list[ScannedHost]:
+    """Hosts with their statuses: one that is up but lacks a cell with another one that is up is partial."""
+    up = [i for i, outcome in enumerate(outcomes) if outcome.status == "ok"]
+    reasons = {(v.src, v.dst): v.reason for v in visits if v.reason is not None}
+    scanned = []
+    for i, outcome in enumerate(outcomes):
+        status, reason = outcome.status, outcome.reason
+        if status == "ok":
+            missing = [(a, b) for j in up if j != i for a, b in ((i, j), (j, i)) if np.isnan(p10[a, b])]
+            if missing:
+                peers = sorted({b if a == i else a for a, b in missing})
+                named = ", ".join(outcomes[j].host.name for j in peers[:3])
+                more = f" and {len(peers) - 3} more" if len(peers) > 3 else ""
+                why = next((reasons[cell] for cell in missing if cell in reasons), "not measured")
+                status, reason = "partial", f"no reading with {named}{more}: {why}"
+        scanned.append(
+            ScannedHost.model_validate(
+                outcome.host.model_dump() | {"status": status, "reason": reason, "agent": outcome.agent}
+            )
+        )
+    return scanned
+
+
+def _reason(hosts: Sequence[ScannedHost], interrupted: bool) -> str | None:
+    parts = ["interrupted"] if interrupted else []
+    for status in ("unreachable", "failed", "partial"):
+        count = sum(host.status == status for host in hosts)
+        parts += [f"{count} of {len(hosts)} hosts {status}"] if count else []
+    return "; ".join(parts) or None
+
+
+def _nothing(hosts: Sequence[ScannedHost]) -> str:
+    """One line that names each host's reason, hosts with the same one together."""
+    by_reason: dict[str, list[str]] = {}
+    for host in hosts:
+        by_reason.setdefault(host.reason or "no peer to measure with", []).append(host.name)
+    parts = [
+        f"{', '.join(named[:4])}{f' and {len(named) - 4} more' if len(named) > 4 else ''}: {reason}"
+        for reason, named in list(by_reason.items())[:REASONS_SHOWN]
+    ]
+    if len(by_reason) > REASONS_SHOWN:
+        parts.append(f"and {len(by_reason) - REASONS_SHOWN} more reasons")
+    return "no link could be measured: " + "; ".join(parts)

@@ -1,0 +1,61 @@
+"""One visit as it was measured: counts, and the raw samples as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netprobe.core.scan import Stamps
+
+METHOD = "stamp"
+NS_PER_S = 1e9
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class VisitResult:
+    """What a visit gave. ``src`` and ``dst`` are indices into the list of hosts.
+
+    The three arrays have one entry a sample, in order of sending: sequence number (the probes are numbered
+    from 1), seconds from the start of the series by the sender's monotonic clock, and RTT in seconds.
+    """
+
+    src: int
+    dst: int
+    round: int
+    started_s: float
+    duration_s: float
+    port: int | None = None
+    stamps: Stamps | None = None
+    sent: int = 0
+    received: int = 0
+    duplicates: int = 0
+    rejected: int = 0
+    beside: int = 0
+    reason: str | None = None
+    seq: NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, np.uint32))
+    sent_at_s: NDArray[np.float64] = field(default_factory=lambda: np.empty(0, np.float64))
+    rtt_s: NDArray[np.float64] = field(default_factory=lambda: np.empty(0, np.float64))
+
+    @property
+    def p10_s(self) -> float | None:
+        """10th percentile of this visit's RTT."""
+        return float(np.percentile(self.rtt_s, 10)) if self.rtt_s.size else None
+
+    @property
+    def loss_ratio(self) -> float | None:
+        """1 - received / sent; None when nothing was sent."""
+        return 1 - self.received / self.sent if self.sent else None
+
+
+def sample_arrays(samples: Sequence[tuple[int, int, int]]) -> dict[str, Any]:
+    """The arrays of a VisitResult from an agent's (sequence number, sent at ns, RTT ns)."""
+    table = np.array(samples, dtype=np.int64).reshape(-1, 3)
+    return {
+        "seq": table[:, 0].astype(np.uint32),
+        "sent_at_s": table[:, 1] / NS_PER_S,
+        "rtt_s": table[:, 2] / NS_PER_S,
+    }

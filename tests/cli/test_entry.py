@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from netprobe.cli.entry import run
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys\n"
+        "from netprobe.cli.entry import run\n"
+        "assert run(['--help']) == 0\n"
+        "heavy = {'torch', 'sklearn', 'scapy', 'numpy', 'scipy', 'pydantic', 'rich', 'yaml'} & set(sys.modules)\n"
+        "print('HEAVY', sorted(heavy))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "HEAVY []"
+    assert "Exit codes" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "args", [["scan", "--help"], ["map", "-h"], ["plan", "order", "--help"], ["export", "hostfile", "--help"]]
+)
+def test_every_command_has_help(args: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(args) == 0
+    assert "Usage: netprobe" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["nonsense"], "No such command 'nonsense'"),
+        (["map"], "Missing argument 'SCAN'"),
+        (["map", "x.json", "--bogus"], "No such option"),
+        (["map", "x.json", "--k", "zero"], "--k"),
+        (["schema", "bogus"], "known are scan, map, plan, truth"),
+        (["lab", "down"], "name one lab"),
+    ],
+)
+def test_bad_usage_is_one_line_and_exit_2(
+    args: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(args) == 2
+    captured = capsys.readouterr()
+    assert says in captured.err
+    assert captured.err.count("\n") == 1
+
+
+def test_an_error_is_valid_json_when_json_was_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["map", "/nonexistent/scan.json", "--json"]) == 2
+    data = json.loads(capsys.readouterr().out)
+    assert data["exit_code"] == 2
+    assert "no such document" in data["error"]
+
+
+def test_version() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "netprobe", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("netprobe 0.")
+
+
+def test_a_bug_of_ours_is_exit_1_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import netprobe.pipeline.schemas
+
+    def broken() -> None:
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr(netprobe.pipeline.schemas, "schemas", broken)
+    assert run(["schema", "scan"]) == 1
+    err = capsys.readouterr().err
+    assert "internal error" in err
+    assert "Traceback" not in err

@@ -1,0 +1,97 @@
+"""What the tests of the lab share. Real labs need root on Linux, iproute2 and a C compiler."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netprobe.lab import Lab, LabHost, parse_spec, temporary
+
+_TRAFFIC = Path(__file__).with_name("traffic.py")
+
+Pairs = Sequence[tuple[LabHost, LabHost]]
+
+
+def _missing() -> str | None:
+    if sys.platform != "linux":
+        return "a lab needs Linux"
+    if os.geteuid() != 0:
+        return "a lab needs root"
+    for program in ("ip", "nsenter", "unshare"):
+        if shutil.which(program) is None:
+            return f"a lab needs {program}"
+    if not any(map(shutil.which, ("cc", "gcc", "clang"))):
+        return "a lab needs a C compiler"
+    made = subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False)
+    return None if made.returncode == 0 else "network namespaces cannot be made here"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    marked = [item for item in items if item.get_closest_marker("lab") and here in item.path.parents]
+    reason = _missing() if marked else None
+    if reason is not None:
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="module")
+def small_lab() -> Iterator[Lab]:
+    """Four hosts in two racks of two, without rates. A test that changes it puts it back."""
+    spec = parse_spec("{name: small, racks: [2, 2], delay_inside: 50us, delay_between: 150us}")
+    with temporary(spec, seed=5) as lab:
+        yield lab
+
+
+def _traffic(args: Sequence[str]) -> subprocess.Popen[str]:
+    # -S: no site packages are needed, and it starts faster.
+    return subprocess.Popen([sys.executable, "-S", str(_TRAFFIC), *args], stdout=subprocess.PIPE, text=True)
+
+
+def _result(running: subprocess.Popen[str]) -> list[float]:
+    text, _ = running.communicate(timeout=60)
+    loaded: Any = json.loads(text)
+    return [float(value) for value in loaded]
+
+
+def _ends(near: LabHost, far: LabHost) -> list[str]:
+    return [near.target, near.address, far.target, far.address]
+
+
+@pytest.fixture(scope="session")
+def measure_rtt_s() -> Callable[[Pairs, int], list[list[float]]]:
+    """Round-trip times of several pairs probed at once, one list a pair."""
+
+    def measure(pairs: Pairs, count: int) -> list[list[float]]:
+        running = [_traffic(["rtt", str(count), "0.001", *_ends(*pair)]) for pair in pairs]
+        return [_result(one) for one in running]
+
+    return measure
+
+
+@pytest.fixture(scope="session")
+def measure_goodput() -> Callable[[Pairs], list[float]]:
+    """Bytes a second received by each pair's second host over one second, all flows at once."""
+
+    def measure(pairs: Pairs) -> list[float]:
+        return _result(_traffic(["goodput", "1.0", *(word for pair in pairs for word in _ends(*pair))]))
+
+    return measure
+
+
+def by_rack(lab: Lab) -> list[list[LabHost]]:
+    return [[host for host in lab.hosts if host.rack == rack] for rack in range(len(lab.spec.racks))]
+
+
+@pytest.fixture
+def racks(small_lab: Lab) -> list[list[LabHost]]:
+    """The hosts of the small lab, by rack."""
+    return by_rack(small_lab)

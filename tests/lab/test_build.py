@@ -1,0 +1,268 @@
+"""Making and removing labs, and what is left when something goes wrong."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from netprobe.core.errors import InputError, OutputExistsError, PlatformError
+from netprobe.lab import down, down_all, find, list_labs, load_spec, parse_spec, temporary, up
+from netprobe.lab.state import LABS, directory_of, lab_names, locked
+
+NAME = f"t{os.getpid()}"
+PAIR = parse_spec("racks: [2]")
+
+
+def _everything() -> dict[str, set[str]]:
+    """What a lab could leave behind on this machine."""
+    mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
+    processes = set()
+    for path in Path("/proc").glob("[0-9]*/comm"):
+        try:
+            name = path.read_text(encoding="utf-8").strip()
+            # A zombie waits for init alone, and has neither memory nor namespaces.
+            zombie = ") Z " in (path.parent / "stat").read_text(encoding="utf-8")
+        except OSError:
+            continue
+        if name in ("netprobe-switch", "sshd") and not zombie:
+            processes.add(f"{name} {path.parent.name}")
+    return {
+        "namespaces": {path.name for path in Path("/run/netns").glob("*")},
+        "mounts": {line.split()[4] for line in mounts if "netprobe" in line or "/run/netns/" in line},
+        "links": {path.name for path in Path("/sys/class/net").iterdir()},
+        "files": {str(path) for path in (LABS.parent, *LABS.glob("*"), Path("/run/sshd")) if path.exists()},
+        "processes": processes,
+    }
+
+
+@pytest.fixture
+def left_nothing() -> Iterator[None]:
+    before = _everything()
+    yield
+    try:
+        assert _everything() == before
+    finally:
+        for name in lab_names():
+            if name.startswith(NAME):
+                down(name)
+
+
+def _python(code: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+
+
+def _wait_for(condition: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.001)
+
+
+UP = f"from netprobe.lab import *; up(load_spec('racks-3-6-9'), seed=1, name='{NAME}')"
+
+
+@pytest.mark.lab
+@pytest.mark.usefixtures("left_nothing")
+class TestRealLabs:
+    def test_up_and_down_leave_nothing(self) -> None:
+        lab = up(load_spec("racks-6-6-4"), seed=1, name=NAME)
+        assert (lab.status, len(lab.hosts), lab.seed) == ("up", 16, 1)
+        assert find(NAME) == lab
+        assert lab in list_labs()
+        assert lab.truth().lab == NAME
+        assert len(lab.hosts_path.read_text(encoding="ascii").splitlines()) == 17
+        for namespace in lab.layout.namespaces:
+            assert Path("/run/netns", namespace).exists()
+        down(NAME)
+        with pytest.raises(InputError, match=NAME):
+            down(NAME)
+
+    def test_a_process_in_the_lab_ends_with_it_and_others_do_not(self) -> None:
+        lab = up(PAIR, name=NAME)
+        argv = ["sleep", "1000"]
+        inside = subprocess.Popen(lab.exec_argv(lab.hosts[0].name, argv))
+        outside = subprocess.Popen(argv)
+        try:
+            _wait_for(lambda: b"sleep" in Path(f"/proc/{inside.pid}/cmdline").read_bytes()[:6], "sleep")
+            down(NAME)
+            assert inside.wait(5) == -signal.SIGKILL
+            assert outside.poll() is None
+        finally:
+            outside.kill()
+            outside.wait()
+
+    def test_two_labs_of_one_spec_stand_side_by_side(self) -> None:
+        names = (f"{NAME}-a", f"{NAME}-b")
+        labs = [up(PAIR, seed=1, name=name) for name in names]
+        assert labs[0].hosts[1].address == labs[1].hosts[1].address
+        for lab in labs:
+            argv = lab.exec_argv(lab.hosts[0].name, ["sh", "-c", f"ip route get {lab.hosts[1].address}"])
+            assert subprocess.run(argv, capture_output=True, check=False).returncode == 0
+            lab.stats()
+        down(names[0])
+        labs[1].stats()
+        down(names[1])
+
+    def test_a_lab_that_runs_is_not_replaced_but_a_broken_one_is(self) -> None:
+        lab = up(PAIR, name=NAME)
+        with pytest.raises(OutputExistsError, match="up already"):
+            up(PAIR, name=NAME)
+        assert find(NAME) == lab
+        os.kill(int((lab.directory / "switch.pid").read_text(encoding="ascii")), signal.SIGTERM)
+        _wait_for(lambda: find(NAME).status == "broken", "the switch's end")
+        assert up(PAIR, name=NAME).status == "up"
+        down(NAME)
+
+    @pytest.mark.parametrize("moment", ["start", "intent", "namespaces", "hostnames", "switch", "end"])
+    @pytest.mark.parametrize("cleaner", ["up", "down"])
+    def test_what_a_killed_up_leaves_is_removed_by_the_next_command(self, moment: str, cleaner: str) -> None:
+        directory = directory_of(NAME)
+        moments: dict[str, Callable[[], object]] = {
+            "start": lambda: (LABS / f"{NAME}.lock").exists(),
+            "intent": lambda: (directory / "state.json").exists(),
+            "namespaces": lambda: Path(f"/run/netns/{NAME}.fabric").exists(),
+            "hostnames": lambda: any(directory.glob("hostnames/*")),
+            "switch": lambda: (directory / "switch.pid").exists(),
+            "end": lambda: (directory / "rsh-agent").exists(),
+        }
+        killed = _python(UP)
+        _wait_for(moments[moment], moment)
+        killed.kill()
+        killed.wait()
+        if cleaner == "up":
+            with temporary(PAIR, name=f"{NAME}-x"):
+                pass
+            if NAME in lab_names():  # it had just been finished: nothing is to be swept, then
+                assert moment == "end"
+                down(NAME)
+        else:
+            try:
+                down(NAME)
+            except InputError:
+                assert moment == "start"
+                with locked(NAME):
+                    pass
+
+    def test_an_interrupted_up_leaves_nothing_by_itself(self) -> None:
+        interrupted = _python(UP)
+        _wait_for(lambda: Path(f"/run/netns/{NAME}.fabric").exists(), "a namespace")
+        interrupted.send_signal(signal.SIGINT)
+        assert interrupted.wait(20) != 0
+        assert NAME not in lab_names()
+
+    def test_a_temporary_lab_of_a_killed_process_is_removed_by_the_next_command(self) -> None:
+        code = f"with temporary(load_spec('pair'), name='{NAME}'): time.sleep(99)"
+        killed = _python(f"import time\nfrom netprobe.lab import *\n{code}")
+        _wait_for(lambda: NAME in lab_names() and find(NAME).status == "up", "the lab")
+        with temporary(PAIR, name=f"{NAME}-y"):
+            assert find(NAME).status == "up"
+        killed.kill()
+        killed.wait()
+        with temporary(PAIR, name=f"{NAME}-y"):
+            assert NAME not in lab_names()
+
+    def test_a_temporary_lab_goes_whatever_happens_in_it(self) -> None:
+        with pytest.raises(KeyError), temporary(load_spec("single")) as lab:
+            raise KeyError(lab.name)
+        assert lab.name not in lab_names()
+
+    def test_of_two_commands_that_make_one_lab_one_wins(self) -> None:
+        both = [_python(UP), _python(UP)]
+        assert sorted(one.wait(30) for one in both) == [0, 1]
+        assert find(NAME).status == "up"
+        down(NAME)
+
+    def test_down_refuses_to_work_from_inside(self) -> None:
+        lab = up(PAIR, name=NAME)
+        code = f"from netprobe.lab import *; down('{NAME}')"
+        argv = lab.exec_argv(None, [sys.executable, "-c", code])
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=30)
+        assert "run it outside" in done.stderr
+        down(NAME)
+
+    def test_a_strangers_namespace_is_not_touched(self) -> None:
+        target = f"{NAME}.controller"
+        subprocess.run(["ip", "netns", "add", target], check=True)
+        try:
+            with pytest.raises(OutputExistsError, match=target):
+                up(PAIR, name=NAME)
+            assert Path("/run/netns", target).exists()
+        finally:
+            subprocess.run(["ip", "netns", "del", target], check=True)
+
+    def test_damaged_state_is_still_removed(self) -> None:
+        lab = up(PAIR, name=NAME)
+        (lab.directory / "state.json").write_text("{", encoding="ascii")
+        down(NAME)
+
+
+@pytest.mark.lab
+def test_many_hosts_are_made_in_seconds() -> None:
+    started = time.monotonic()
+    with temporary(parse_spec("racks: [40, 24]")) as lab:
+        assert time.monotonic() - started < 10
+        argv = lab.exec_argv(None, ["ip", "neigh", "show", "nud", "permanent"])
+        shown = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+        assert len(shown.splitlines()) == 64
+
+
+def test_without_root_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    calls: list[Callable[[], object]] = [
+        lambda: up(PAIR),
+        lambda: down("x"),
+        down_all,
+        list_labs,
+        lambda: find("x"),
+    ]
+    for call in calls:
+        with pytest.raises(PlatformError, match=r"needs root.*sudo"):
+            call()
+
+
+@pytest.mark.lab
+def test_without_a_compiler_or_ip_it_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = shutil.which
+
+    def without(*names: str) -> None:
+        monkeypatch.setattr(
+            shutil, "which", lambda name, path=None: None if name in names else real(name, path=path)
+        )
+
+    without("cc", "gcc", "clang")
+    with pytest.raises(PlatformError, match="apt-get install gcc"):
+        up(PAIR, name=NAME)
+    without("ip")
+    with pytest.raises(PlatformError, match="iproute2"):
+        up(PAIR, name=NAME)
+    without("sshd")
+    with pytest.raises(PlatformError, match="openssh-server"):
+        up(PAIR, name=NAME, sshd=True)
+    assert NAME not in lab_names()
+
+
+@pytest.mark.parametrize("name", ["", "../x", "A", "-x", "a.b", "x" * 25, "a/b", "a;b"])
+def test_a_name_that_is_none_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with pytest.raises(InputError, match="is no lab name"):
+        up(PAIR, name=name)
+
+
+def test_an_unknown_lab_is_refused_with_the_labs_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr("netprobe.lab.fleet.lab_names", list)
+    with pytest.raises(InputError, match="there is none on this machine"):
+        find("x")
+    monkeypatch.setattr("netprobe.lab.fleet.lab_names", lambda: ["alpha", "beta"])
+    with pytest.raises(InputError, match="there are alpha, beta"):
+        find("../../etc")

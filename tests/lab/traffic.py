@@ -1,0 +1,150 @@
+"""Traffic for judging the lab itself, run as a script by the tests; prints JSON.
+
+    rtt COUNT PERIOD_S NEAR_NAMESPACE NEAR_ADDRESS FAR_NAMESPACE FAR_ADDRESS
+        round-trip times in seconds, from kernel stamps at all four places
+    goodput SECONDS (NEAR_NAMESPACE NEAR_ADDRESS FAR_NAMESPACE FAR_ADDRESS)...
+        bytes a second that each far end received over TCP, all flows at once
+
+One process holds a socket in each namespace, so that nothing has to be reported back.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import select
+import socket
+import struct
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+_SO_TIMESTAMPING = 37
+# Software stamps of sending and receiving, and no copy of the packet with the former.
+_FLAGS = (1 << 1) | (1 << 3) | (1 << 4) | (1 << 11)
+_SCM_TIMESTAMPING = 37
+_CLONE_NEWNET = 0x40000000
+_WARM_UP_S = 0.2
+
+
+def _socket_in(namespace: str, address: str, kind: socket.SocketKind) -> socket.socket:
+    made: list[socket.socket] = []
+
+    def make() -> None:
+        with Path(f"/run/netns/{namespace}").open("rb") as file:
+            libc = ctypes.CDLL(None, use_errno=True)
+            if libc.setns(file.fileno(), _CLONE_NEWNET):
+                raise OSError(ctypes.get_errno(), f"setns {namespace}")
+        sock = socket.socket(socket.AF_INET, kind)
+        sock.bind((address, 0))
+        made.append(sock)
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    thread.join()
+    return made[0]
+
+
+def _stamp_ns(ancillary: Sequence[tuple[int, int, bytes]]) -> int:
+    for level, kind, data in ancillary:
+        if level == socket.SOL_SOCKET and kind == _SCM_TIMESTAMPING:
+            seconds, nanoseconds = struct.unpack_from("qq", data)
+            return int(seconds * 10**9 + nanoseconds)
+    raise RuntimeError("no stamp")
+
+
+def _receive(sock: socket.socket, wait_s: float) -> tuple[bytes, int] | None:
+    if not select.select([sock], [], [], wait_s)[0]:
+        return None
+    data, ancillary, _, _ = sock.recvmsg(256, 512)
+    return data, _stamp_ns(ancillary)
+
+
+def _sent_ns(sock: socket.socket) -> int:
+    while True:
+        try:
+            _, ancillary, _, _ = sock.recvmsg(256, 512, socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT)
+            return _stamp_ns(ancillary)
+        except BlockingIOError:
+            time.sleep(0)
+
+
+def _probe(near: socket.socket, far: socket.socket, payload: bytes) -> float | None:
+    near.sendto(payload, far.getsockname())
+    request = _receive(far, 1.0)
+    if request is None:
+        return None
+    far.sendto(payload, near.getsockname())
+    reply = _receive(near, 1.0)
+    if reply is None:
+        return None
+    return ((reply[1] - _sent_ns(near)) - (_sent_ns(far) - request[1])) / 1e9
+
+
+def _rtt(count: int, period_s: float, ends: Sequence[str]) -> list[float]:
+    near = _socket_in(ends[0], ends[1], socket.SOCK_DGRAM)
+    far = _socket_in(ends[2], ends[3], socket.SOCK_DGRAM)
+    for sock in (near, far):
+        sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPING, _FLAGS)
+    readings = []
+    for number in range(count):
+        started = time.monotonic()
+        rtt_s = _probe(near, far, struct.pack("!Q", number) + bytes(36))
+        if rtt_s is not None:
+            readings.append(rtt_s)
+        time.sleep(max(0.0, started + period_s - time.monotonic()))
+    return readings
+
+
+def _send_until_closed(sock: socket.socket) -> None:
+    block = bytes(1 << 16)
+    try:
+        while True:
+            sock.sendall(block)
+    except OSError:
+        return
+
+
+def _received(sock: socket.socket, seconds: float, results: list[float], index: int) -> None:
+    buffer = bytearray(1 << 18)
+    begin = time.monotonic() + _WARM_UP_S
+    total = 0
+    while (now := time.monotonic()) < begin + seconds:
+        got = sock.recv_into(buffer)
+        total += got if now >= begin else 0
+    results[index] = total / seconds
+
+
+def _goodput(seconds: float, ends: Sequence[str]) -> list[float]:
+    flows = [ends[index : index + 4] for index in range(0, len(ends), 4)]
+    results = [0.0] * len(flows)
+    joined = []
+    for near_namespace, near_address, far_namespace, far_address in flows:
+        listener = _socket_in(far_namespace, far_address, socket.SOCK_STREAM)
+        listener.listen(1)
+        near = _socket_in(near_namespace, near_address, socket.SOCK_STREAM)
+        near.connect(listener.getsockname())
+        joined.append((near, listener.accept()[0]))
+    receivers = []
+    for index, (near, far) in enumerate(joined):
+        threading.Thread(target=_send_until_closed, args=(near,), daemon=True).start()
+        receivers.append(threading.Thread(target=_received, args=(far, seconds, results, index)))
+        receivers[-1].start()
+    for receiver in receivers:
+        receiver.join()
+    return results
+
+
+def main(argv: list[str]) -> None:
+    if argv[0] == "rtt":
+        result = _rtt(int(argv[1]), float(argv[2]), argv[3:])
+    else:
+        result = _goodput(float(argv[1]), argv[2:])
+    os.write(1, json.dumps(result).encode())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,128 @@
+"""The layout holds together: folders, links, layers, and one way to import a module."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.repository.project import BIN, ROOT, files_of_project, folders_of_setup
+
+MEBIBYTE = 1 << 20
+
+
+def settings() -> str:
+    return (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+
+def layers_of_contract() -> list[str]:
+    """The names in the layers of the import contract, top first."""
+    found = re.search(r"^layers = \[(.*?)^\]", settings(), re.DOTALL | re.MULTILINE)
+    assert found
+    return [name for layer in re.findall(r'"([^"]*)"', found[1]) for name in layer.split(" | ")]
+
+
+def test_netprobe_links_to_each_folder_and_to_nothing_else() -> None:
+    inside = {path.name: path for path in (ROOT / "netprobe").iterdir()}
+    if not any(path.is_symlink() for path in inside.values()):
+        pytest.skip("this clone was made without symbolic links")
+    links = {name: str(path.readlink()) for name, path in inside.items() if path.is_symlink()}
+    assert links == {folder: f"../{folder}" for folder in folders_of_setup()}
+    packages = {name for name, path in inside.items() if path.is_dir() and not path.is_symlink()}
+    assert packages <= {"__pycache__"}
+
+
+def test_each_folder_has_a_layer_and_a_banned_name() -> None:
+    folders = sorted(folders_of_setup())
+    assert sorted(layers_of_contract()) == folders
+    assert sorted(re.findall(r"^(\w+)\.msg = \"import netprobe\.\1\"", settings(), re.MULTILINE)) == folders
+
+
+def test_each_package_of_the_root_is_in_setup() -> None:
+    tools = {"netprobe", "tests", "bench"}
+    packages = {path.parent.name for path in ROOT.glob("*/__init__.py")} - tools
+    assert packages == set(folders_of_setup())
+
+
+@pytest.mark.parametrize("folder", folders_of_setup())
+def test_importing_a_folder_by_its_bare_name_is_refused(folder: str) -> None:
+    sample = f"import {folder}\nfrom {folder}.some import thing\n\nprint({folder}, thing)\n"
+    done = subprocess.run(
+        [BIN / "ruff", "check", "--no-cache", "--select=TID251", "--stdin-filename=bench/sample.py", "-"],
+        cwd=ROOT,
+        input=sample,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.count("TID251") >= 2
+
+
+def lint_imports(tree: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [BIN / "lint-imports", "--no-cache"], cwd=tree, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_folder_outside_the_layers_breaks_the_contract(tree: Path) -> None:
+    (tree / "novel").mkdir()
+    (tree / "novel" / "__init__.py").write_text("")
+    (tree / "netprobe" / "novel").symlink_to("../novel")
+    done = lint_imports(tree)
+    assert done.returncode != 0
+    assert "novel" in done.stdout + done.stderr
+
+
+def test_an_import_up_the_layers_breaks_the_contract(tree: Path) -> None:
+    (tree / "core" / "upwards.py").write_text("import netprobe.pipeline\n")
+    done = lint_imports(tree)
+    assert done.returncode != 0
+    assert "netprobe.core.upwards" in done.stdout + done.stderr
+
+
+def test_a_heavy_import_at_the_top_of_a_module_is_refused(tree: Path) -> None:
+    (tree / "embed" / "heavy.py").write_text("import torch\n")
+    (tree / "plan" / "misplaced.py").write_text("def run() -> None:\n    import sklearn.cluster\n")
+    (tree / "probe" / "agent" / "foreign.py").write_text("import numpy\n")
+    done = subprocess.run(
+        [sys.executable, tree / "scripts" / "check_imports.py"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "embed/heavy.py:1: import torch inside the function that needs it" in done.stderr
+    assert "plan/misplaced.py:2: sklearn belongs in embed and cluster only" in done.stderr
+    assert "probe/agent/foreign.py:1: the agent imports the standard library only, not numpy" in done.stderr
+
+
+def test_the_agent_is_written_in_the_grammar_of_python_3_8() -> None:
+    modules = sorted((ROOT / "probe" / "agent").rglob("*.py"))
+    assert modules
+    for path in modules:
+        ast.parse(path.read_text(encoding="utf-8"), filename=str(path), feature_version=(3, 8))
+
+
+def test_no_file_is_large() -> None:
+    assert [path for path in files_of_project() if path.stat().st_size > MEBIBYTE] == []
+
+
+def test_no_file_names_a_package_registry() -> None:
+    # Written in parts, so that this file is not the one found. Where packages come from is the user's choice.
+    hosts = [b"pypi." + b"org", b"python" + b"hosted.org", b"download." + b"pytorch.org", b"npmjs." + b"org"]
+    hosts += [b"deb." + b"debian.org", b"archive." + b"ubuntu.com", b"conda." + b"anaconda.org"]
+    named = [
+        (path.relative_to(ROOT).as_posix(), host.decode())
+        for path in files_of_project()
+        for host in hosts
+        if host in path.read_bytes()
+    ]
+    assert named == []
+
+
+def test_scripts_can_be_run() -> None:
+    scripts = [*(ROOT / "scripts").glob("*.sh"), ROOT / ".ci" / "run"]
+    assert [path for path in scripts if path.is_file() and not os.access(path, os.X_OK)] == []

@@ -1,0 +1,85 @@
+"""What is installed is what lies in the folders, by whichever way it is built."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.repository.project import ROOT, build_wheel, folders_of_setup
+
+pytest.importorskip("setuptools")
+
+
+def files_to_ship(root: Path = ROOT) -> set[str]:
+    """The modules and the data of the packages, under the names they have once installed."""
+    shipped = {f"netprobe/{path.name}" for path in (root / "netprobe").glob("*.py")} | {"netprobe/py.typed"}
+    for folder in folders_of_setup():
+        for pattern in ("*.py", "*.c", "*.h", "*.yaml"):
+            shipped |= {f"netprobe/{path.relative_to(root)}" for path in (root / folder).rglob(pattern)}
+    return shipped
+
+
+def shipped_in(names: list[str]) -> set[str]:
+    return {name for name in names if ".dist-info/" not in name}
+
+
+def test_the_wheel_holds_every_module_and_every_data_file(wheel_files: list[str]) -> None:
+    assert shipped_in(wheel_files) == files_to_ship()
+
+
+def test_the_wheel_holds_the_licence(wheel_files: list[str]) -> None:
+    assert any(name.endswith("/LICENSE") for name in wheel_files)
+
+
+def test_a_new_sub_package_needs_no_list_to_be_changed(tree: Path, tmp_path: Path) -> None:
+    new = tree / "probe" / "novel" / "inner"
+    new.mkdir(parents=True)
+    (new.parent / "__init__.py").write_text("")
+    (new / "__init__.py").write_text("")
+    assert "netprobe/probe/novel/inner/__init__.py" in build_wheel(tree, tmp_path / "dist")
+
+
+def test_a_source_archive_gives_the_same_wheel(tree: Path, tmp_path: Path, wheel_files: list[str]) -> None:
+    archives = tmp_path / "sdist"
+    archives.mkdir()
+    program = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", program, archives], cwd=tree, capture_output=True, check=True)
+    (archive,) = archives.iterdir()
+    assert build_wheel(archive, tmp_path / "dist") == wheel_files
+
+
+def without_links(tree: Path) -> None:
+    """Do to a tree what git does where there are no symbolic links: a text file in place of each."""
+    for path in (tree / "netprobe").iterdir():
+        if path.is_symlink():
+            target = str(path.readlink())
+            path.unlink()
+            path.write_text(target)
+
+
+def test_a_clone_without_symbolic_links_installs_and_runs(tree: Path, tmp_path: Path) -> None:
+    without_links(tree)
+    assert shipped_in(build_wheel(tree, tmp_path / "dist")) == files_to_ship(tree)
+
+    site = tmp_path / "site"
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", f"--target={site}", str(wheel)],
+        capture_output=True,
+        check=True,
+    )
+    # The copy comes before the editable install of this environment.
+    done = subprocess.run(
+        [sys.executable, "-c", "import netprobe.core, netprobe.cli; print(netprobe.core.__file__)"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(site)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert Path(done.stdout.strip()).is_relative_to(site)
