@@ -22,8 +22,12 @@ def _group() -> None:
 
 @app.command("up")
 def up(
-    spec: Annotated[str, typer.Argument(metavar="SPEC", help="A YAML file, or the name of a shipped example.")],
-    name: Annotated[str | None, typer.Option("--name", help="Name of the lab (the spec's otherwise).")] = None,
+    spec: Annotated[
+        str, typer.Argument(metavar="SPEC", help="A YAML file, or the name of a shipped example.")
+    ],
+    name: Annotated[
+        str | None, typer.Option("--name", help="Name of the lab (the spec's otherwise).")
+    ] = None,
     sshd: Annotated[
         bool | None, typer.Option("--sshd/--no-sshd", help="One sshd a host (as the spec says otherwise).")
     ] = None,
@@ -51,14 +55,17 @@ def list_(json: JsonOption = False, quiet: QuietOption = False) -> int:
 
     labs = lab.list_labs()
     output = Output(json=json, quiet=quiet)
-    output.say(*([f"{item.name}  {item.status}  {len(item.hosts)} hosts  {item.directory}" for item in labs] or ["no lab is up"]))
+    output.say(
+        *(
+            [f"{item.name}  {item.status}  {len(item.hosts)} hosts  {item.directory}" for item in labs]
+            or ["no lab is up"]
+        )
+    )
     output.result({"labs": [_summary(item) for item in labs]})
     return 0
 
 
-@app.command(
-    "exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
-)
+@app.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 def exec_(
     name: Annotated[str, typer.Argument(metavar="LAB", help="Name of the lab.")],
     argv: Annotated[list[str], typer.Argument(metavar="COMMAND...", help="The program and its arguments.")],
@@ -81,7 +88,9 @@ def exec_(
 @app.command("set")
 def set_(
     name: Annotated[str, typer.Argument(metavar="LAB", help="Name of the lab.")],
-    what: Annotated[str, typer.Argument(metavar="WHAT", help="A host, a rack (rack0), two (rack0:rack1) or all.")],
+    what: Annotated[
+        str, typer.Argument(metavar="WHAT", help="A host, a rack (rack0), two (rack0:rack1) or all.")
+    ],
     settings: Annotated[list[str], typer.Argument(metavar="KEY=VALUE...", help="rate=80Mbit/s, say.")],
     quiet: QuietOption = False,
 ) -> int:

@@ -67,7 +67,9 @@ class ScanProgress:
         left = "" if event.left_s is None else f", {event.left_s:.0f} s left"
         total = event.rounds_total
         detail = f"round {event.rounds_done}" + (f" of {total}" if total else "")
-        detail += f", {event.links_done}" + (f" of {event.links_total}" if event.links_total else "") + " links"
+        detail += (
+            f", {event.links_done}" + (f" of {event.links_total}" if event.links_total else "") + " links"
+        )
         self._update("probing", total=total, completed=event.rounds_done, detail=detail + left)
 
     def _update(self, description: str, *, total: int | None, detail: str, completed: int = 0) -> None:

@@ -27,7 +27,8 @@ def scan(
         typer.Option("--lab", metavar="SPEC", help="Instead: make a lab of this spec, and remove it after."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Directory to write (a new one otherwise).")
+        Path | None,
+        typer.Option("--out", "-o", metavar="DIR", help="Directory to write (a new one otherwise)."),
     ] = None,
     only: Annotated[
         str | None, typer.Option("--only", metavar="STAGE", help="Stop after this stage: scan, map or plan.")
@@ -52,9 +53,12 @@ def scan(
         int, typer.Option("--fan-out", min=1, help="How many hosts are being connected to at a time.")
     ] = 16,
     start_timeout: Annotated[
-        float, typer.Option("--start-timeout", metavar="SECONDS", help="A host not up by then is unreachable.")
+        float,
+        typer.Option("--start-timeout", metavar="SECONDS", help="A host not up by then is unreachable."),
     ] = 30.0,
-    probes: Annotated[int, typer.Option("--probes", help="Probes of one visit; each pair gets two visits.")] = 100,
+    probes: Annotated[
+        int, typer.Option("--probes", help="Probes of one visit; each pair gets two visits.")
+    ] = 100,
     interval: Annotated[
         float, typer.Option("--interval", metavar="SECONDS", help="Mean time between the probes of a link.")
     ] = 0.001,
@@ -181,7 +185,9 @@ def _show(chain: Chain, output: Output) -> None:
     output.say(terminal.scan_text(chain.scan), "")
     if chain.map is not None and len(chain.scan.hosts) > 1:
         width = output.console().width
-        output.say(terminal.heat_map(chain.scan, chain.map, width=width), "", terminal.group_table(chain.map), "")
+        output.say(
+            terminal.heat_map(chain.scan, chain.map, width=width), "", terminal.group_table(chain.map), ""
+        )
     if chain.map is not None:
         output.say(chain.map.verdict.text)
     if chain.plan is not None:

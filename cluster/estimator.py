@@ -56,7 +56,7 @@ class ConstrainedKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.tol = tol
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: object = None) -> ConstrainedKMeans:  # noqa: N803
+    def fit(self, X: ArrayLike, y: object = None) -> ConstrainedKMeans:
         """Group the N points of X (N, D).
 
         Raises InfeasibleError, with the feasible range, when the size limits cannot be met. Warns with
@@ -88,7 +88,7 @@ class ConstrainedKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = points.shape[1]
         return self
 
-    def predict(self, X: ArrayLike) -> NDArray[np.int64]:  # noqa: N803
+    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """(N,) nearest centre of each new point; the size limits hold for the fitted points only."""
         check_is_fitted(self)
         points = check_array(X, dtype=np.float64)

@@ -35,7 +35,9 @@ class Hierarchy:
         if k >= n:
             return np.arange(n, dtype=np.int64)
         # scipy's own cut by count merges equal heights at once and can miss k.
-        return np.asarray(fcluster(_by_order(self.tree), n - k - 0.5, criterion="distance") - 1, dtype=np.int64)
+        return np.asarray(
+            fcluster(_by_order(self.tree), n - k - 0.5, criterion="distance") - 1, dtype=np.int64
+        )
 
 
 def hierarchy_of(level: Vector, measured: Mask) -> Hierarchy:

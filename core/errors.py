@@ -9,6 +9,7 @@
     |   |-- PlatformError      this machine lacks a privilege, a program or a library
     |   `-- InfeasibleError       a request that no answer satisfies (group sizes, say)
     |-- NothingMeasuredError      no link could be measured                         (exit 4)
+    |-- InterruptedScanError      the user ended it; what was measured is kept      (exit 130)
     `-- InternalError             an invariant of ours does not hold                (exit 1)
 
 A message says what was given, what was needed and what to do, on one line.
@@ -82,6 +83,12 @@ class NothingMeasuredError(NetprobeError):
     """No link at all could be measured."""
 
     exit_code = EXIT_NOTHING_MEASURED
+
+
+class InterruptedScanError(NetprobeError):
+    """The user ended it; what had been measured is kept."""
+
+    exit_code = EXIT_INTERRUPTED
 
 
 class InternalError(NetprobeError):

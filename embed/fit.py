@@ -123,9 +123,7 @@ def _stress(model: NDArray[np.float64], source: Prepared) -> float:
     return float(np.sqrt(((model - source.distance)[pairs] ** 2).sum() / total)) if total > 0 else 0.0
 
 
-def _held_out_error(
-    prepared: Prepared, options: EmbedOptions, *, seed: int
-) -> tuple[float | None, int]:
+def _held_out_error(prepared: Prepared, options: EmbedOptions, *, seed: int) -> tuple[float | None, int]:
     """Median relative error on pairs that a second run does not see, and how many they are."""
     hidden = hold_out(prepared.measured, share=options.held_out, seed=seed)
     scored = np.triu(hidden) & (prepared.distance > 0)

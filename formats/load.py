@@ -19,9 +19,9 @@ _HOST_SLOTS = re.compile(r"[^:\s]+:\d+")
 _RANK_LINE = re.compile(r"rank\s+\d+\s*=", re.IGNORECASE)
 _OPENMPI_COMMENT = re.compile(r"open\s*-?mpi", re.IGNORECASE)
 _ONLY_OPENMPI = SLOTS_KEYS - {"slots"} | MAX_SLOTS_KEYS | USER_KEYS
-_OPENMPI_LINE = re.compile(
-    rf"(?:[A-Za-z0-9._-]+@\S+(?:\s|$)|\S+\s.*?(?:\b(?:{'|'.join(sorted(_ONLY_OPENMPI))})\s*=|\bslots\s+=|\bslots=\s))"
-)
+_OPENMPI_USER = re.compile(r"[A-Za-z0-9._-]+@\S+(?:\s|$)")
+_OPENMPI_KEY = re.compile(rf"\s(?:(?:{'|'.join(sorted(_ONLY_OPENMPI))})\s*=|slots\s+=|slots=\s)")
+_OUR_KEY = re.compile(r"\s(?:target|address|launcher_name|label\.[^\s=]+)=")
 
 
 def load_hosts(argument: str) -> tuple[Host, ...]:
@@ -54,12 +54,17 @@ def read_hosts_text(text: str, *, source: str | None = None) -> tuple[Host, ...]
 
 
 def looks_like_openmpi(text: str) -> bool:
-    """Whether a text has what only Open MPI's hostfiles have."""
+    """Whether a text has what only Open MPI's hostfiles have, and nothing that only our hosts files have."""
+    found = False
     for line in text.splitlines():
         content, _, comment = line.partition("#")
-        if _OPENMPI_COMMENT.search(comment) or _OPENMPI_LINE.match(content.strip()):
-            return True
-    return False
+        content = content.strip()
+        if _OUR_KEY.search(content):
+            return False
+        found = found or bool(
+            _OPENMPI_COMMENT.search(comment) or _OPENMPI_USER.match(content) or _OPENMPI_KEY.search(content)
+        )
+    return found
 
 
 def _text_of(argument: str) -> str | None:
@@ -81,6 +86,7 @@ def _refuse_host_slots(hosts: tuple[Host, ...], *, source: str | None) -> None:
             if _HOST_SLOTS.fullmatch(value):
                 name, _, slots = value.partition(":")
                 raise HostsError(
-                    f"{value!r} is MPICH's HOST:SLOTS (or HOST:PORT), not a host: write '{name} slots={slots}'",
+                    f"{value!r} is MPICH's HOST:SLOTS (or HOST:PORT), not a host: "
+                    f"write '{name} slots={slots}'",
                     source=source,
                 )

@@ -180,8 +180,8 @@ def _check_names(names: Sequence[str]) -> None:
     for name in names:
         if not _NAME.fullmatch(name) or name.lower() in _RESERVED:
             raise InputError(
-                f"mpirun would misread the launcher name {name!r} in a hostfile (letters, digits, '.' and '-' "
-                "only, and no word of the format): give the host another launcher_name="
+                f"mpirun would misread the launcher name {name!r} in a hostfile (letters, digits, '.' and "
+                "'-' only, and no word of the format): give the host another launcher_name="
             )
         short = _short_name(name)
         if short in seen:
@@ -189,8 +189,8 @@ def _check_names(names: Sequence[str]) -> None:
             raise InputError(
                 f"two hosts have the launcher name {name!r}"
                 if twice
-                else f"mpirun cuts names at the first dot, and takes {seen[short]!r} and {name!r} for one host: "
-                "give them launcher_name="
+                else f"mpirun cuts names at the first dot, and takes {seen[short]!r} and {name!r} for one "
+                "host: give them launcher_name="
             )
         seen[short] = name
 

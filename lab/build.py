@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
 
-from netprobe.core.errors import InputError, InternalError, OutputExistsError
+from netprobe.core.errors import InputError, OutputExistsError
 from netprobe.lab import access
 from netprobe.lab.fleet import TRUTH_FILE, Lab, find, unknown_lab
 from netprobe.lab.kernel import (
@@ -28,7 +28,16 @@ from netprobe.lab.kernel import (
 )
 from netprobe.lab.layout import Layout, lay_out
 from netprobe.lab.spec import LabSpec, check_name
-from netprobe.lab.state import STATE_FILE, LabState, Process, directory_of, lab_names, locked, process
+from netprobe.lab.state import (
+    LOCK_WAIT_S,
+    STATE_FILE,
+    LabState,
+    Process,
+    directory_of,
+    lab_names,
+    locked,
+    this_process,
+)
 from netprobe.lab.switch import compile_switch, start_switch, switch_config
 from netprobe.lab.truth import make_truth
 
@@ -76,9 +85,7 @@ def temporary(
     Without ``name`` it gets one that no other process uses. Should this process be killed, the next ``up``
     or ``down`` on this machine removes the lab.
     """
-    owner = process(os.getpid())
-    if owner is None:
-        raise InternalError("this process is not to be found in /proc")
+    owner = this_process()
     chosen = name or f"{spec.name[:14].rstrip('-')}-{os.getpid()}"
     try:
         yield _up(spec, seed=seed, name=chosen, sshd=sshd, owner=owner)
@@ -120,6 +127,7 @@ def _up(spec: LabSpec, *, seed: int, name: str | None, sshd: bool | None, owner:
             spec=spec.as_spec(),
             sshd=with_sshd,
             namespaces=layout.namespaces,
+            builder=this_process(),
             owner=owner,
         )
         try:
@@ -186,15 +194,18 @@ def _sweep(*, but: str) -> None:
         state = LabState.load(directory_of(name))
         if state is not None and state.status == "up" and (state.owner is None or state.owner.is_alive()):
             continue
+        if state is not None and state.status == "building" and state.builder.is_alive():
+            continue
         try:
-            with locked(name, wait_s=0) as lock:
+            # Of a killed builder, a child may still hold the lock for a moment; of no state, nothing is known.
+            with locked(name, wait_s=0 if state is None else LOCK_WAIT_S) as lock:
                 # Again, now that nobody else is at it.
                 state = LabState.load(directory_of(name))
                 orphan = state is not None and state.owner is not None and not state.owner.is_alive()
                 if state is None or state.status == "building" or orphan:
                     _remove(name, lock)
         except InputError:
-            continue  # it is being built right now, by somebody who holds its lock
+            continue  # somebody else is at it
 
 
 def _is_up(name: str) -> bool:

@@ -103,9 +103,13 @@ class Lab:
 def find(name: str) -> Lab:
     """The lab of a name. Raises InputError, listing the labs there are, when there is none."""
     require_root()
-    lab = _read(name) if name in lab_names() else None
-    if lab is None:
+    if name not in lab_names():
         raise unknown_lab(name)
+    lab = _read(name)
+    if lab is None:
+        raise InputError(
+            f"lab {name} has only been begun: wait for the command that makes it, or take it down"
+        )
     return lab
 
 

@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from netprobe.core.errors import InputError
+from netprobe.core.errors import InputError, InternalError
 from netprobe.lab.spec import NAME_PATTERN
 
 LABS = Path("/run/netprobe/labs")
@@ -45,7 +45,10 @@ class Process:
 
 
 class LabState(BaseModel):
-    """The content of state.json. ``owner`` is the process whose end makes the lab an orphan, if any."""
+    """The content of state.json.
+
+    ``builder`` is the command that makes the lab; ``owner`` the process whose end makes it an orphan, if any.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -57,6 +60,7 @@ class LabState(BaseModel):
     spec: dict[str, Any]
     sshd: bool
     namespaces: tuple[str, ...]
+    builder: Process
     switch: Process | None = None
     daemons: tuple[Process, ...] = ()
     owner: Process | None = None
@@ -78,6 +82,14 @@ class LabState(BaseModel):
             return cls.model_validate_json((directory / STATE_FILE).read_bytes())
         except (FileNotFoundError, NotADirectoryError, ValidationError):
             return None
+
+
+def this_process() -> Process:
+    """The process that calls."""
+    found = process(os.getpid())
+    if found is None:
+        raise InternalError("this process is not to be found in /proc")
+    return found
 
 
 def process(pid: int) -> Process | None:
@@ -107,6 +119,12 @@ def lab_names() -> list[str]:
         )
     except FileNotFoundError:
         return []
+
+
+def forgotten_locks() -> list[str]:
+    """The names with a lock and no lab: what a command leaves that is killed before it has begun."""
+    names = {path.stem for path in LABS.glob("*.lock") if NAME_PATTERN.fullmatch(path.stem)}
+    return sorted(names.difference(lab_names()))
 
 
 @contextmanager

@@ -14,8 +14,9 @@ from netprobe.core.hosts import Host, read_hosts_file
 from netprobe.core.map import Map
 from netprobe.core.plan import Objective, OrderPlan
 from netprobe.core.scan import Scan
+from netprobe.formats import format_named
 from netprobe.pipeline import files
-from netprobe.pipeline.exporting import FORMATS, Exported, export_hostfile
+from netprobe.pipeline.exporting import Exported, export_hostfile
 from netprobe.pipeline.mapping import MapOptions, map_scan
 from netprobe.pipeline.planning import plan_order
 from netprobe.pipeline.scanning import scan
@@ -61,8 +62,8 @@ def check_stages(options: ChainOptions) -> None:
         raise PlatformError(
             f"the map needs {' and '.join(missing)}: pip install 'netprobe-fleet[map]', or give --only scan"
         )
-    if until >= STAGES.index("export") and options.format_name not in FORMATS:
-        raise InputError(f"no hostfile format {options.format_name!r}: known are {', '.join(FORMATS)}")
+    if until >= STAGES.index("export"):
+        format_named(options.format_name)
 
 
 def run_chain(

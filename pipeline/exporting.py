@@ -11,9 +11,7 @@ from netprobe.core.document import check_same_hosts
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host
 from netprobe.core.plan import OrderPlan, Plan
-from netprobe.formats import openmpi_command, write_openmpi_hostfile, write_plain
-
-FORMATS = ("openmpi", "plain")
+from netprobe.formats import format_named, openmpi_command, openmpi_ranks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,10 +41,9 @@ def export_hostfile(
         check_same_hosts(list(hosts), list(plan.hosts), what="the hosts file", source="plan")
     by_name = {host.name: host for host in (hosts if hosts is not None else plan.hosts)}
     ranked = [by_name[name] for name in plan.order]
+    text = format_named(format_name).write(ranked, slots=slots)
+    command = None
     if format_name == "openmpi":
-        text = write_openmpi_hostfile(ranked, slots=slots)
-        total = sum(slots or host.slots or 1 for host in ranked)
-        return Exported(text=text, command=shlex.join([*openmpi_command(path, total), "PROGRAM"]))
-    if format_name == "plain":
-        return Exported(text=write_plain(ranked), command=None)
-    raise InputError(f"no hostfile format {format_name!r}: known are {', '.join(FORMATS)}")
+        ranks = len(openmpi_ranks(ranked, slots=slots))
+        command = shlex.join(openmpi_command(str(path), ranks, ["PROGRAM"]))
+    return Exported(text=text, command=command)

@@ -14,7 +14,7 @@ from netprobe.core.hosts import natural_order
 from netprobe.core.map import Group, Grouping, HeldOut, Layer, Map, Verdict
 from netprobe.core.matrix import FloatMatrix, empty_matrix
 from netprobe.core.scan import Scan
-from netprobe.embed import EmbedOptions, Embedding, fit_embedding
+from netprobe.embed import Embedding, EmbedOptions, fit_embedding
 
 
 @dataclass(frozen=True, kw_only=True)

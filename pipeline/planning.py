@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from netprobe.core.document import check_same_hosts
-from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host
 from netprobe.core.map import Map
 from netprobe.core.plan import Objective, OrderPlan
-from netprobe.plan import build_order_plan
+from netprobe.plan import build_order_plan, one_way_cost_s
 
 
 def plan_order(
@@ -31,26 +30,17 @@ def plan_order(
     """
     if hosts is not None:
         check_same_hosts(list(hosts), list(map_.hosts), what="the hosts file", source="map")
-    given = [plain_host(host) for host in (hosts if hosts is not None else map_.hosts)]
-    placed = [host for host in given if host.name not in set(map_.unplaced)]
-    if not placed:
-        raise InputError("the map places no host, so there is nothing to order")
+    given = list(hosts if hosts is not None else map_.hosts)
     index = {host.name: i for i, host in enumerate(map_.hosts)}
-    where = [index[host.name] for host in placed]
-    cost_s = map_.layers["rtt"].distance_s[np.ix_(where, where)] / 2
+    where = [index[host.name] for host in given]
     return build_order_plan(
-        placed,
-        cost_s,
-        groups=[list(group.hosts) for group in map_.groups],
+        given,
+        one_way_cost_s(map_)[np.ix_(where, where)],
+        map_.groups,
         objective=objective,
         root=root,
         seed=seed,
         parents=[map_.parent()],
-        left_out=[host for host in given if host.name in set(map_.unplaced)],
+        left_out=map_.unplaced,
         keep_given=map_.verdict.locality == "none",
     )
-
-
-def plain_host(host: Host) -> Host:
-    """The host alone, without what a scan added to it."""
-    return Host.model_validate(host.model_dump(include=set(Host.model_fields)))

@@ -30,7 +30,8 @@ def sum_lower_bound(cost: FloatMatrix, upper: float, steps: int = SUBGRADIENT_ST
     if size < 2:
         return 0.0
     if size <= 3:
-        return upper
+        both = (list(range(size)), [0, *range(size - 1, 0, -1)])
+        return min(math.fsum(cost[order, np.roll(order, -1)].tolist()) for order in both)
     bound = _held_karp(np.minimum(cost, cost.T), upper, steps)
     if not np.array_equal(cost, cost.T):
         bound = max(bound, _assignment(cost))

@@ -44,6 +44,7 @@ _RULES: tuple[tuple[str, str], ...] = (
     ),
     (r"Can't open user config file (\S+):", "the ssh configuration {0} cannot be read"),
     (r'Cannot open network namespace "([^"]*)"', "there is no network namespace {0}"),
+    (r"Unknown option: -I", "its Python is version 2: the agent needs 3.8 or later (--python PATH)"),
     (
         r"this is (Python \d+\.\d+), and 3\.8 or later is needed",
         "its {0} is too old: the agent needs 3.8 or later (give another one with --python)",
@@ -57,14 +58,19 @@ _NO_PYTHON = (
 )
 
 
+def no_python(python: str) -> Diagnosis:
+    """The host has no Python, or not under this name."""
+    return Diagnosis(f"no Python on the host ({python} not found): install python3 or give --python PATH")
+
+
 def explain(*, stderr: str, stdout: str, code: int | None, target: str, python: str, cause: str) -> Diagnosis:
-    """Why the program that should have started an agent ended. ``code`` is its exit code, None if it runs on."""
+    """Why the program that should have started an agent ended.
+
+    ``code`` is its exit code, None while it runs on; ``cause`` is what to say when nothing better is known.
+    """
     said = stderr + "\n" + stdout
-    no_python = Diagnosis(
-        f"no Python on the host ({python} not found): install python3 or give --python PATH"
-    )
     if code == 127 or re.search(_NO_PYTHON.replace("{python}", re.escape(python)), said):
-        return no_python
+        return no_python(python)
     for pattern, text in _RULES:
         match = re.search(pattern, stderr)
         if match:

@@ -62,7 +62,7 @@ class RoundDone(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Warning(Event):
+class ScanWarning(Event):
     """Something a reader of the results should know."""
 
     text: str

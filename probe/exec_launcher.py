@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import abc
 import asyncio
+import errno
 import os
 import random
 import re
+import resource
 import shlex
 import shutil
 import sys
 from collections.abc import AsyncIterator, Sequence
 from pathlib import PurePath
 
-from netprobe.core.errors import InputError
+from netprobe.core.errors import InputError, PlatformError
 from netprobe.core.hosts import Host
 from netprobe.probe.bootstrap import Payload
-from netprobe.probe.diagnose import Diagnosis, explain
+from netprobe.probe.diagnose import Diagnosis, explain, no_python
 from netprobe.probe.launch import Channel, LaunchFailure, NoiseError
 from netprobe.probe.process import ProcessChannel
 
 DEFAULT_FAN_OUT = 16
+DESCRIPTORS_PER_CHILD = 5
+SPARE_DESCRIPTORS = 128
 RETRIES = 4
 RETRY_DELAY_S = 0.4
 SHELL_PROGRAMS = frozenset({"ssh"})
@@ -55,6 +59,7 @@ class ChildLauncher(abc.ABC):
     ) -> AsyncIterator[Channel | LaunchFailure]:
         """Start all agents, at most ``fan_out`` of them on their way at a time."""
         self.check(hosts)
+        allow_descriptors(len(hosts) * DESCRIPTORS_PER_CHILD + SPARE_DESCRIPTORS)
         command = payload.command(self.python)
         gate = asyncio.Semaphore(self.fan_out)
         tasks = [asyncio.create_task(self._launch_one(h, command, payload, timeout_s, gate)) for h in hosts]
@@ -93,6 +98,8 @@ class ChildLauncher(abc.ABC):
         try:
             channel = await ProcessChannel.open(host, argv, payload, self.env)
         except OSError as error:
+            if argv[0] == command[0] and error.errno == errno.ENOENT:
+                return no_python(command[0])
             return Diagnosis(f"cannot run {argv[0]!r}: {error.strerror}")
         try:
             await asyncio.wait_for(channel.handshake(payload.marker), timeout_s)
@@ -192,6 +199,18 @@ class LocalLauncher(ChildLauncher):
     def argv(self, _host: Host, command: Sequence[str]) -> list[str]:
         """The command itself."""
         return list(command)
+
+
+def allow_descriptors(needed: int) -> None:
+    """Raise this process's limit of open files to ``needed``. Raises PlatformError when it may not."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise PlatformError(
+            f"{needed} open files are needed for so many hosts, and {hard} are allowed: raise 'ulimit -n'"
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
 def environment(**extra: str) -> dict[str, str]:

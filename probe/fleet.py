@@ -20,7 +20,7 @@ from netprobe.probe.connection import (
     text_field,
     whole_field,
 )
-from netprobe.probe.events import AgentsUp, HostFailed, HostUp, OnEvent, Warning
+from netprobe.probe.events import AgentsUp, HostFailed, HostUp, OnEvent, ScanWarning
 from netprobe.probe.launch import Channel, Launcher, LaunchFailure
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.result import HostOutcome
@@ -185,4 +185,4 @@ class Fleet:
             return
         if text_field(answer, "stamps") != self._options.stamps:
             name = member.outcome.host.name
-            self._on_event(Warning(text=f"{name} offers {text_field(answer, 'stamps')} stamps only"))
+            self._on_event(ScanWarning(text=f"{name} offers {text_field(answer, 'stamps')} stamps only"))

@@ -39,7 +39,9 @@ def make_scan(
     pairs = itertools.permutations(range(size), 2) if visits else ()
     return Scan(
         status=status,  # type: ignore[arg-type]
-        hosts=[ScannedHost(name=name, address=f"10.0.{i // 250}.{i % 250 + 1}") for i, name in enumerate(names)],
+        hosts=[
+            ScannedHost(name=name, address=f"10.0.{i // 250}.{i % 250 + 1}") for i, name in enumerate(names)
+        ],
         measurements=[Measurement(key="rtt_s", method="stamp", unit="s", statistic="p10")],
         rtt_s=RttStatistics(min=rtt_s, p10=rtt_s, p50=rtt_s, p90=rtt_s * 1.1, p99=rtt_s * 1.5),
         loss_ratio=lost,

@@ -46,8 +46,9 @@ class _Trip:
 class Readings:
     """Collects the stamps of one series; sequence number 0 is the warm-up, ``count`` + 1 on are flushes."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, timeout_ns: int) -> None:
         self.count = count
+        self.timeout_ns = timeout_ns
         self.trips = {}  # type: dict[int, _Trip]
         self.arrivals = 0
         self.received = 0
@@ -69,9 +70,9 @@ class Readings:
             trip.t1_kernel = stamp
 
     def answered(self, reply: packet.Reply, kernel: int, now: int, monotonic: int) -> None:
-        """A reply came in; ``kernel`` is its receive stamp, 0 when there is none."""
+        """A reply came in; ``kernel`` is its receive stamp, 0 when there is none. A late one is lost."""
         trip = self.trips.get(reply.seq)
-        if trip is None:
+        if trip is None or monotonic - trip.t1_monotonic > self.timeout_ns:
             return
         previous = self.trips.get(reply.previous_seq)
         if reply.previous_kernel and previous is not None:

@@ -50,7 +50,7 @@ class Series:
         self.count = count
         self.interval_ns = interval_ns
         self.timeout_ns = timeout_ns
-        self.readings = Readings(count)
+        self.readings = Readings(count, timeout_ns)
         self.reason = None  # type: str | None
         self.refused = 0
         self.unsent = 0
@@ -97,7 +97,8 @@ class Series:
             if self.reason is not None:
                 return
             self._send(seq)
-            due += self._spacing()
+            # After a stall the rest is spaced as before: no burst to catch up.
+            due = max(due, time.monotonic_ns() - self.interval_ns) + self._spacing()
         self._receive_until(due, None)
         self._flush()
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.documents import make_scan, rack_rtt, rack_scan
 
 from netprobe.core.document import (
     canonical_sha256,
@@ -25,6 +24,7 @@ from netprobe.core.hosts import Host
 from netprobe.core.map import Map
 from netprobe.core.scan import Scan
 from netprobe.pipeline.schemas import schemas
+from tests.documents import make_scan, rack_rtt, rack_scan
 
 
 @pytest.fixture

@@ -21,7 +21,9 @@ NAMES = st.from_regex(r"[a-z][a-z0-9.]{0,8}[a-z0-9]", fullmatch=True)
 
 
 def test_a_line_gives_every_field() -> None:
-    (host,) = parse_hosts_text("a target=u@a.example address=10.0.0.1 launcher_name=na slots=8 label.zone=z1 # x\n")
+    (host,) = parse_hosts_text(
+        "a target=u@a.example address=10.0.0.1 launcher_name=na slots=8 label.zone=z1 # x\n"
+    )
     assert host == Host(
         name="a",
         target="u@a.example",
@@ -126,7 +128,8 @@ def test_natural_order_is_by_number() -> None:
             NAMES,
             st.none() | st.integers(1, 99),
             st.dictionaries(
-                st.from_regex(r"[a-z]{1,4}", fullmatch=True), st.from_regex(r"[a-z #'\"\\$]{0,6}", fullmatch=True)
+                st.from_regex(r"[a-z]{1,4}", fullmatch=True),
+                st.from_regex(r"[a-z #'\"\\$]{0,6}", fullmatch=True),
             ),
         ),
         min_size=1,

@@ -13,7 +13,9 @@ from netprobe.lab import LabSpec, example_names, load_spec, parse_spec
 
 WORDS = r"""racks : 6 hosts - [ ] { } &a *a !!int !!bool !!timestamp !!python/name:os.system <<: delay_inside
 ' " # | > ? % @ --- 0x 1e999 2001-99-99 ~ = , name: 50us"""
-YAML_PIECES = st.sampled_from([*WORDS.split(), " ", "\n", "\t", "\x00", "é", "&a ", "!!int ", "!!bool ", "- ", "? "])
+YAML_PIECES = st.sampled_from(
+    [*WORDS.split(), " ", "\n", "\t", "\x00", "é", "&a ", "!!int ", "!!bool ", "- ", "? "]
+)
 
 
 def test_every_shipped_example_loads_and_is_drawn_at_its_top() -> None:

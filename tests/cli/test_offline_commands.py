@@ -1,0 +1,149 @@
+"""map, plan order, export, schema as a user types them, with good and bad files."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from netprobe.cli.entry import run
+from netprobe.core.document import write_document
+from tests.documents import rack_scan
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    scan, _ = rack_scan((6, 6, 4), seed=1)
+    write_document(scan, tmp_path / "scan.json")
+    return tmp_path
+
+
+def chain(folder: Path, *more: str) -> None:
+    assert run(["map", str(folder / "scan.json"), "-q", *more]) == 0
+    assert run(["plan", "order", str(folder / "map.json"), "-q", *more]) == 0
+    assert run(["export", "hostfile", str(folder / "plan.json"), "-q", *more]) == 0
+
+
+def without_time(path: Path) -> list[str]:
+    return [line for line in path.read_text().splitlines() if '"created_at"' not in line]
+
+
+def test_the_stages_run_again_byte_for_byte(folder: Path) -> None:
+    chain(folder)
+    names = ("map.json", "plan.json", "hostfile")
+    before = {name: without_time(folder / name) for name in names}
+    chain(folder, "--force")
+    assert {name: without_time(folder / name) for name in names} == before
+
+
+def test_scripts_find_their_names(folder: Path) -> None:
+    chain(folder)
+    map_ = json.loads((folder / "map.json").read_text())
+    plan = json.loads((folder / "plan.json").read_text())
+    assert {"hosts", "groups", "layers", "verdict"} <= set(map_)
+    assert len(map_["layers"]["rtt"]["distance_s"]) == 16
+    assert sorted(n for g in map_["groups"] for n in g["hosts"]) == sorted(h["name"] for h in map_["hosts"])
+    assert plan["kind"] == "order"
+    assert sorted(plan["order"]) == sorted(h["name"] for h in map_["hosts"])
+    assert plan["cost_s"] < plan["cost_given_s"]
+
+
+def test_json_is_one_object_and_quiet_is_silent(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["map", str(folder / "scan.json"), "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["verdict"]["locality"] == "found"
+    assert run(["plan", "order", str(folder / "map.json"), "--quiet"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == captured.err == ""
+
+
+def test_piped_output_has_no_colour_codes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["map", str(folder / "scan.json")]) == 0
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "locality found" in out
+    assert "netprobe plan order" in out
+
+
+def test_nothing_is_overwritten_unasked(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chain(folder)
+    before = (folder / "map.json").read_bytes()
+    assert run(["map", str(folder / "scan.json")]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert (folder / "map.json").read_bytes() == before
+    assert run(["map", str(folder / "scan.json"), "--out", str(folder / "scan.json"), "--force"]) == 2
+    assert "the input itself" in capsys.readouterr().err
+
+
+def test_a_link_to_the_input_is_the_input(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.symlink(folder / "scan.json", folder / "alias.json")
+    assert run(["map", str(folder / "scan.json"), "--out", str(folder / "alias.json"), "--force"]) == 2
+    assert "the input itself" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda text: text[: len(text) // 2], "truncated"),
+        (lambda text: text.replace("netprobe.scan/1.0", "netprobe.scan/9.0"), "newer than"),
+        (lambda text: text.replace("netprobe.scan/1.0", "netprobe.map/1.0"), "is a map document"),
+        (lambda text: "", "truncated"),
+    ],
+)
+def test_a_damaged_scan_is_exit_2_and_writes_nothing(
+    folder: Path, capsys: pytest.CaptureFixture[str], change: object, says: str
+) -> None:
+    path = folder / "scan.json"
+    path.write_text(change(path.read_text()))  # type: ignore[operator]
+    assert run(["map", str(path)]) == 2
+    err = capsys.readouterr().err
+    assert says in err
+    assert err.count("\n") == 1
+    assert not (folder / "map.json").exists()
+
+
+def test_a_plan_of_other_hosts_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chain(folder)
+    (folder / "others").write_text("a\nb\n")
+    for args in (
+        ["plan", "order", str(folder / "map.json"), "--out", str(folder / "p2.json")],
+        ["export", "hostfile", str(folder / "plan.json"), "--out", str(folder / "h2")],
+    ):
+        assert run([*args, "--hosts", str(folder / "others")]) == 2
+        assert "differ" in capsys.readouterr().err
+    assert not (folder / "p2.json").exists()
+    assert not (folder / "h2").exists()
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--groups", "bogus"],
+        ["--method", "bogus"],
+        ["--k", "17"],
+        ["--alpha", "3"],
+        ["--elasticity", "0.5"],
+        ["--seed", "-1"],
+    ],
+)
+def test_impossible_options_are_exit_2(
+    folder: Path, args: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["map", str(folder / "scan.json"), *args]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not (folder / "map.json").exists()
+
+
+def test_plink_groups_are_root_n_and_even(folder: Path) -> None:
+    args = ["--groups", "sqrt", "--elasticity", "1.0", "-q"]
+    assert run(["map", str(folder / "scan.json"), *args]) == 0
+    groups = json.loads((folder / "map.json").read_text())["groups"]
+    assert [len(group["hosts"]) for group in groups] == [4, 4, 4, 4]
+
+
+@pytest.mark.parametrize("kind", ["scan", "map", "plan", "truth"])
+def test_schemas_are_printed(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["schema", kind]) == 0
+    assert json.loads(capsys.readouterr().out)["title"] == f"netprobe.{kind}"

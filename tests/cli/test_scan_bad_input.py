@@ -1,0 +1,146 @@
+"""`netprobe scan` given what cannot be: one line, the documented exit code, nothing made or lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from netprobe.cli.entry import run
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "no host in it"),
+        ("# none\n", "no host in it"),
+        ("a\na\n", "twice"),
+        ("a b c d\n", "is no KEY=VALUE"),
+        ("a;reboot\n", "characters outside"),
+        ("$(touch /tmp/pwned)\n", "is no KEY=VALUE"),
+        ("-oProxyCommand=reboot\n", "starts with '-'"),
+        ("../../etc/passwd\n", "characters outside"),
+        ("'a b'\n", "characters outside"),
+        ("a target=-oProxyCommand=reboot\n", "starts with '-'"),
+    ],
+)
+def test_a_bad_hosts_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, says: str) -> None:
+    (tmp_path / "hosts").write_text(text)
+    assert run(["scan", "--hosts", str(tmp_path / "hosts"), "--out", str(tmp_path / "out")]) == 2
+    err = capsys.readouterr().err
+    assert says in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["--hosts", "missing-file"], "no such hosts file"),
+        ([], "either --hosts FILE or --lab SPEC"),
+        (["--hosts", "a,b", "--lab", "pair"], "either --hosts FILE or --lab SPEC"),
+        (["--hosts", "a,b", "--only", "bogus"], "--only"),
+        (["--hosts", "a,b", "--via", ""], "via"),
+        (["--hosts", "a,b", "--via", "ip netns exec {nonsense}"], "nonsense"),
+        (["--hosts", "a,b", "--via", "ip netns 'exec"], "quot"),
+        (["--hosts", "a,b", "--via", "/no/such/program {target}"], "/no/such/program"),
+        (["--hosts", "a,b", "--root", "c"], "--root 'c'"),
+        (["--hosts", "a,b", "--format", "bogus"], "known are"),
+        (["--hosts", "a,b", "--port-range", "9-x"], "--port-range"),
+        (["--hosts", "a,b", "--port-range", "9000-80"], "port range"),
+        (["--hosts", "a,b", "--probes", "0"], "probes"),
+        (["--hosts", "a,b", "--interval", "-1"], "interval"),
+        (["--hosts", "a,b", "--subnet", "bogus"], "subnet"),
+        (["--hosts", "a,b", "--via", "local", "--ssh-option", "X=y"], "--via ssh"),
+        (["--hosts", "n[3-1]"], "backwards"),
+        (["--lab", "no-such-example"], "no-such-example"),
+    ],
+)
+def test_bad_options(tmp_path: Path, capsys: pytest.CaptureFixture[str], args: list[str], says: str) -> None:
+    assert run(["scan", *args, "--out", str(tmp_path / "out")]) == 2
+    err = capsys.readouterr().err
+    assert says in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_all_faults_of_a_lab_spec_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "spec.yaml").write_text("name: x\nracks: [0, 3]\ndelay_inside: 1us\ncolour: red\n")
+    assert run(["scan", "--lab", str(tmp_path / "spec.yaml"), "--out", str(tmp_path / "out")]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "colour" in err and "delay_inside" in err and "racks.0" in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_output_directory_that_holds_anything_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "scan.json").write_text("precious")
+    args = ["scan", "--hosts", "one,", "--via", "local", "--out", str(out)]
+    assert run(args) == 2
+    assert "scan.json" in capsys.readouterr().err
+    assert (out / "scan.json").read_text() == "precious"
+    (out / "mine.txt").write_text("keep")
+    assert run([*args, "--force", "-q"]) == 0
+    assert json.loads((out / "scan.json").read_text())["schema"] == "netprobe.scan/1.0"
+    assert (out / "mine.txt").read_text() == "keep"
+
+
+def test_one_host_is_a_trivial_chain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    assert run(["scan", "--hosts", "one,", "--via", "local", "--out", str(out), "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["verdict"]["locality"] == "cannot_tell"
+    assert data["order"] == ["one"]
+    assert {"scan.json", "map.json", "plan.json", "hostfile"} <= {p.name for p in out.iterdir()}
+
+
+def test_two_local_hosts_are_measured_for_real(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    assert run(["scan", "--hosts", "a,b", "--via", "local", "--out", str(out), "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["verdict"]["locality"] == "cannot_tell"
+    scan = json.loads((out / "scan.json").read_text())
+    assert 0 < scan["rtt_s"]["p10"][0][1] < 0.1
+    assert scan["loss_ratio"][0][1] == 0
+
+
+def test_a_host_that_cannot_be_reached_makes_the_scan_partial(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prefix = tmp_path / "prefix"
+    prefix.write_text(
+        '#!/bin/sh\n[ "$1" = dead ] && { echo "no route to dead" >&2; exit 255; }\nshift\nexec "$@"\n'
+    )
+    prefix.chmod(0o755)
+    (tmp_path / "hosts").write_text("a 127.0.0.1\nb 127.0.0.2\ndead 127.0.0.3\nc 127.0.0.4\n")
+    out = tmp_path / "out"
+    args = ["scan", "--hosts", str(tmp_path / "hosts"), "--via", f"{prefix} {{target}}", "--out", str(out)]
+    assert run([*args, "--json"]) == 3
+    data = json.loads(capsys.readouterr().out)
+    assert data["status"] == "partial"
+    dead = next(h for h in data["hosts"] if h["name"] == "dead")
+    assert dead["status"] == "unreachable"
+    assert "no route to dead" in dead["reason"]
+    assert data["left_out"] == ["dead"]
+    assert sorted(data["order"]) == ["a", "b", "c"]
+    hostfile = (out / "hostfile").read_text()
+    assert not any(line.split()[0] == "dead" for line in hostfile.splitlines() if not line.startswith("#"))
+
+
+def test_no_python_and_nobody_reached_is_exit_4_and_the_scan_says_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    args = ["scan", "--hosts", "a,b", "--via", "local", "--python", "no-such-python", "--out", str(out)]
+    assert run(args) == 4
+    err = capsys.readouterr().err
+    assert "no-such-python" in err or "Python" in err
+    scan = json.loads((out / "scan.json").read_text())
+    assert scan["status"] == "failed"
+    assert [host["status"] for host in scan["hosts"]] == ["unreachable", "unreachable"]
+    assert not (out / "map.json").exists()

@@ -1,0 +1,164 @@
+"""Hosts from files of any format, from lists, and from hostfiles found in the wild."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from netprobe.core.errors import HostsError, InputError
+from netprobe.core.hosts import make_host
+from netprobe.formats import (
+    FORMATS,
+    format_named,
+    load_hosts,
+    read_hosts_text,
+    read_plain_list,
+    write_openmpi_hostfile,
+    write_plain_list,
+)
+
+
+def test_our_own_format_comes_first(tmp_path: Path) -> None:
+    path = tmp_path / "hosts"
+    path.write_text("a target=x address=10.0.0.1\nb slots=2\ngpu[1-2]\n")
+    assert [host.name for host in load_hosts(str(path))] == ["a", "b", "gpu1", "gpu2"]
+
+
+def test_an_exported_hostfile_is_read_again(tmp_path: Path) -> None:
+    hosts = (make_host("b", slots=2), make_host("a", slots=1))
+    path = tmp_path / "hostfile"
+    path.write_text(write_openmpi_hostfile(hosts))
+    assert load_hosts(str(path)) == hosts
+
+
+@pytest.mark.parametrize(
+    "text", ["bob@a slots=2\n", "a max_slots=4\n", "a slots = 2\n", "a slots=2 max-slots=2\n", "a cpu=2\n"]
+)
+def test_what_only_open_mpi_writes_is_read_as_that(text: str) -> None:
+    assert [host.name for host in read_hosts_text(text)] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a\na\n", "'a' stands there twice"),
+        ("a\nb target=x colour=red\n", "unknown key 'colour'"),
+        ("# for Open MPI\na target=x\nb colour=red\n", "known are target, address"),
+        ("a max_slots=4\nb colour=red\n", "known are slots, max_slots"),
+        ("a:2\nb:2\n", "write 'a slots=2'"),
+        ("a 10.0.0.1:22\n", "HOST:PORT"),
+        ("rank 0=a slot=0\n", "rankfile"),
+        ("", "no host in it"),
+        ("a;reboot\n", "characters outside"),
+        ("'a b'\n", "characters outside"),
+        ("$(x)\n", "characters outside"),
+        ("-a\n", "starts with '-'"),
+        ("../a\n", "characters outside"),
+    ],
+)
+def test_the_fault_is_told_as_the_likelier_format_would(text: str, message: str) -> None:
+    with pytest.raises(HostsError, match=message) as caught:
+        read_hosts_text(text, source="hosts")
+    assert str(caught.value).startswith("hosts") and "\n" not in str(caught.value)
+
+
+def test_lists_and_missing_files(tmp_path: Path) -> None:
+    assert [host.name for host in load_hosts("a,b[1-2]")] == ["a", "b1", "b2"]
+    with pytest.raises(HostsError, match="no such hosts file"):
+        load_hosts(str(tmp_path / "none"))
+    with pytest.raises(HostsError, match="a slots=1"):
+        load_hosts("a:1,b:1")
+    with pytest.raises(HostsError):
+        load_hosts(str(tmp_path))
+    with pytest.raises(HostsError):
+        load_hosts("")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00a")
+    with pytest.raises(HostsError, match="not a UTF-8"):
+        load_hosts(str(tmp_path / "binary"))
+
+
+def test_an_address_of_version_6_is_no_slots() -> None:
+    assert [host.name for host in read_hosts_text("fe80::1\n::2\n")] == ["fe80::1", "::2"]
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.text() | st.text(alphabet="ab@:=#[]- \t\r\n12slotsmax_.", max_size=60))
+def test_any_text_is_hosts_or_one_clear_line(text: str) -> None:
+    try:
+        assert read_hosts_text(text, source="hosts")
+    except HostsError as error:
+        assert "\n" not in str(error)
+
+
+def test_plain_lists() -> None:
+    hosts = (make_host("b"), make_host("a"))
+    assert write_plain_list(hosts) == "b\na\n"
+    assert read_plain_list("\ufeffb # first\r\n\r\na\r\n") == hosts
+    with pytest.raises(HostsError, match="hosts:2: .* more than one word"):
+        read_plain_list("a\nb c\n", source="hosts")
+    with pytest.raises(HostsError, match="twice"):
+        read_plain_list("a\na\n")
+    with pytest.raises(InputError, match="says nothing of slots"):
+        write_plain_list(hosts, slots=2)
+    with pytest.raises(InputError, match="two hosts have the launcher name"):
+        write_plain_list([make_host("a", launcher_name="n"), make_host("b", launcher_name="n")])
+
+
+def test_the_registry_names_its_formats() -> None:
+    assert sorted(FORMATS) == ["openmpi", "plain"]
+    hosts = [make_host("a"), make_host("b")]
+    for name, entry in FORMATS.items():
+        assert format_named(name) is entry
+        assert entry.read is not None
+        assert [host.name for host in entry.read(entry.write(hosts))] == ["a", "b"]
+    with pytest.raises(InputError, match="known are openmpi, plain"):
+        format_named("yaml")
+
+
+DATA = os.environ.get("NETPROBE_DATA")
+FOUND: dict[str, list[str] | str] = {
+    "FDU-SC__hostfile": ["node-a", "node-b"],
+    "TNTech-RCD__rankfile": "rankfile",
+    "debjyoti385__hostfile.txt": [
+        f"csews{i}.cs.example.edu" for i in (12, 13, 14, 15, 20, 21, 24, 31, 38, 6)
+    ],
+    "indocomsoft__machinefile": [f"soctf-pdc-00{i}" for i in (3, 4, 6, 7)],
+    "kijungs__machinefile": "write 'machine-n01 slots=1'",
+    "microsoft__tests__data__ib_traffic_topo_aware_hostfile": [f"vma414bbc00005{c}" for c in "IJKLMNOPQR"],
+    "phadrian__hostfile": ["localhost"],
+    "polaris_n2.g4_nodes.dat": [f"x3006c0s1b{i}n0.hsn.cm.polaris.alcf.anl.gov" for i in (0, 1)],
+    "swift-lang__slurm-layouts__hostfile-mpich-02.txt": "write 'bdw-0161 slots=1'",
+    "swift-lang__slurm-layouts__hostfile-ompi-02.txt": ["bdw-0235", "bdw-0236", "bdw-0237"],
+    "swift-lang__slurm-layouts__rankfile-05.txt": "rankfile",
+}
+
+
+@pytest.mark.skipif(not DATA, reason="NETPROBE_DATA names no folder of real hostfiles")
+def test_hostfiles_found_in_the_wild() -> None:
+    paths = [p for p in sorted((Path(DATA or "") / "hostfiles").iterdir()) if p.name != "README.txt"]
+    assert paths
+    for path in paths:
+        expected = FOUND.get(path.name)
+        if isinstance(expected, list):
+            assert [host.name for host in load_hosts(str(path))] == expected
+        elif expected is not None:
+            with pytest.raises(HostsError, match=expected):
+                load_hosts(str(path))
+        else:
+            try:
+                load_hosts(str(path))
+            except HostsError as error:
+                assert "\n" not in str(error)
+
+
+@pytest.mark.skipif(not DATA, reason="NETPROBE_DATA names no folder of real hostfiles")
+def test_slots_of_hostfiles_found_in_the_wild() -> None:
+    folder = Path(DATA or "") / "hostfiles"
+    assert [host.slots for host in load_hosts(str(folder / "FDU-SC__hostfile"))] == [128, 128]
+    assert [host.slots for host in load_hosts(str(folder / "phadrian__hostfile"))] == [12]
+    name = "swift-lang__slurm-layouts__hostfile-ompi-02.txt"
+    assert [host.slots for host in load_hosts(str(folder / name))] == [1, 1, 2]

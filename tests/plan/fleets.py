@@ -1,0 +1,40 @@
+"""Made-up fleets for the solvers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from netprobe.core.hosts import Host, make_host
+from netprobe.core.map import Group
+from netprobe.core.matrix import FloatMatrix
+
+
+def rack_fleet(
+    sizes: Sequence[int], seed: int, noise: float = 0.05, directed: bool = False
+) -> tuple[FloatMatrix, list[int]]:
+    """One-way seconds and the rack of each host, shuffled: 50 us inside a rack and 150 us between racks."""
+    rng = np.random.default_rng(seed)
+    rack = np.repeat(np.arange(len(sizes)), sizes)
+    rng.shuffle(rack)
+    base = np.where(rack[:, None] == rack[None, :], 50e-6, 150e-6)
+    cost = base * np.exp(rng.normal(0, noise, base.shape))
+    if not directed:
+        cost = (cost + cost.T) / 2
+    np.fill_diagonal(cost, 0.0)
+    return cost, rack.tolist()
+
+
+def named(count: int) -> list[Host]:
+    """Hosts n1, n2, ... (n10 after n9 in natural order only)."""
+    return [make_host(f"n{i + 1}") for i in range(count)]
+
+
+def groups_of(hosts: Sequence[Host], rack: Sequence[int]) -> list[Group]:
+    """The racks as groups."""
+    groups = []
+    for number in sorted(set(rack)):
+        names = [host.name for host, its in zip(hosts, rack) if its == number]
+        groups.append(Group(id=f"g{number}", hosts=names, leader=names[0]))
+    return groups

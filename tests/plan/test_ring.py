@@ -1,0 +1,205 @@
+"""The ring solver: invariants, optimality on a few hosts, racks, and bounds."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from netprobe.core.errors import InputError
+from netprobe.core.matrix import FloatMatrix
+from netprobe.core.plan import Objective
+from netprobe.plan import crossings, ring_cost, solve_ring
+from netprobe.plan.bounds import bottleneck_lower_bound, sum_lower_bound
+from netprobe.plan.construct import neighbours, whole_units
+from netprobe.plan.moves import Ring, search
+from tests.plan.fleets import rack_fleet
+
+OBJECTIVES: tuple[Objective, ...] = ("sum", "bottleneck")
+objectives = st.sampled_from(OBJECTIVES)
+NO_DEADLINE = settings(deadline=None, max_examples=40)
+
+
+def random_cost(size: int, seed: int, directed: bool, levels: int = 0) -> FloatMatrix:
+    rng = np.random.default_rng(seed)
+    cost = (
+        rng.integers(1, levels + 1, (size, size)) * 1e-4 if levels else rng.uniform(1e-5, 1e-3, (size, size))
+    )
+    if not directed:
+        cost = np.triu(cost, 1) + np.triu(cost, 1).T
+    np.fill_diagonal(cost, 0.0)
+    return np.asarray(cost, dtype=np.float64)
+
+
+costs = st.builds(
+    random_cost,
+    size=st.integers(1, 16),
+    seed=st.integers(0, 10_000),
+    directed=st.booleans(),
+    levels=st.sampled_from([0, 0, 1, 2, 5]),
+)
+small = st.builds(
+    random_cost,
+    size=st.integers(3, 7),
+    seed=st.integers(0, 10_000),
+    directed=st.booleans(),
+    levels=st.sampled_from([0, 0, 3]),
+)
+
+
+@NO_DEADLINE
+@given(costs, objectives, st.integers(0, 5), st.randoms(use_true_random=False))
+def test_a_ring_is_a_permutation_never_worse_than_the_given_order(
+    cost: FloatMatrix, objective: Objective, seed: int, rng: random.Random
+) -> None:
+    start = list(range(len(cost)))
+    rng.shuffle(start)
+    ring = solve_ring(cost, objective=objective, seed=seed, start=start, iterations=100)
+    assert sorted(ring.order) == list(range(len(cost)))
+    assert ring.order[0] == start[0]
+    assert ring.cost_s == ring_cost(cost, ring.order, objective)
+    assert ring.cost_given_s == ring_cost(cost, start, objective)
+    assert ring.cost_s <= ring.cost_given_s
+    assert ring.lower_bound_s <= ring.cost_s
+    assert ring == solve_ring(cost, objective=objective, seed=seed, start=start, iterations=100)
+
+
+@NO_DEADLINE
+@given(small, objectives)
+def test_few_hosts_get_the_best_ring_there_is(cost: FloatMatrix, objective: Objective) -> None:
+    rings = [(0, *rest) for rest in itertools.permutations(range(1, len(cost)))]
+    ranks = [(ring_cost(cost, ring, "bottleneck"), ring_cost(cost, ring)) for ring in rings]
+    best = min(ranks) if objective == "bottleneck" else (min(total for _, total in ranks),)
+    ring = solve_ring(cost, objective=objective)
+    assert ring.proven
+    assert ring.cost_s == pytest.approx(best[0], rel=1e-9)
+    assert ring_cost(cost, ring.order) == pytest.approx(best[-1], rel=1e-9)
+
+
+@NO_DEADLINE
+@given(small)
+def test_bounds_never_exceed_the_best_ring(cost: FloatMatrix) -> None:
+    best = solve_ring(cost).cost_s
+    assert sum_lower_bound(cost, ring_cost(cost, range(len(cost)))) <= best * (1 + 1e-12)
+    assert bottleneck_lower_bound(cost) <= solve_ring(cost, objective="bottleneck").cost_s
+
+
+@NO_DEADLINE
+@given(costs, objectives, st.sampled_from([1e3, 1e6, 1024.0, 0.125]))
+def test_the_unit_decides_nothing(cost: FloatMatrix, objective: Objective, scale: float) -> None:
+    one = solve_ring(cost, objective=objective, iterations=100)
+    other = solve_ring(cost * scale, objective=objective, iterations=100)
+    assert other.order == one.order
+    assert other.cost_s == pytest.approx(one.cost_s * scale, rel=1e-12)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_the_search_keeps_its_books(directed: bool) -> None:
+    """The running total and the places agree with the ring after every kick, repair and restoration."""
+    units = whole_units(random_cost(40, 3, directed))
+    cost: list[list[int]] = units.tolist()
+    after, before = neighbours(units), neighbours(units.T.copy())
+    ring = Ring(cost, after, before, list(range(40)), symmetric=not directed)
+    rng = random.Random(1)
+    first = ring.total
+    for _ in range(60):
+        search(ring, rng=rng, kicks=5)
+        hops = zip(ring.order, [*ring.order[1:], ring.order[0]])
+        assert ring.total == sum(cost[a][b] for a, b in hops)
+        assert sorted(ring.order) == list(range(40))
+        assert [ring.order[place] for place in ring.place] == list(range(40))
+    assert ring.total < first
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_the_search_agrees_with_the_proof(objective: Objective, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(12):
+        cost = random_cost(9, seed, directed=seed % 2 == 1)
+        proven = solve_ring(cost, objective=objective)
+        with monkeypatch.context() as patch:
+            patch.setattr("netprobe.plan.ring.MAX_EXACT_HOSTS", 2)
+            found = solve_ring(cost, objective=objective, iterations=400)
+        assert found.cost_s == pytest.approx(proven.cost_s, rel=1e-9)
+        assert found.lower_bound_s <= proven.cost_s * (1 + 1e-12)
+
+
+def test_trivial_rings() -> None:
+    assert solve_ring(np.zeros((1, 1))).cost_s == 0.0
+    two = solve_ring(np.array([[0.0, 1.0], [3.0, 0.0]]))
+    assert (two.order, two.cost_s, two.proven) == ((0, 1), 4.0, True)
+    assert solve_ring(np.array([[0.0, 1.0], [3.0, 0.0]]), objective="bottleneck").cost_s == 3.0
+    directed = np.array([[0.0, 9.0, 1.0], [1.0, 0.0, 9.0], [9.0, 1.0, 0.0]])
+    assert solve_ring(directed).order == (0, 2, 1)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("size", [5, 14])
+def test_a_flat_network_keeps_the_given_order(objective: Objective, size: int) -> None:
+    start = list(reversed(range(size)))
+    ring = solve_ring(np.full((size, size), 1e-4), objective=objective, start=start)
+    assert list(ring.order) == start
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("sizes", [(6, 6, 4), (3, 6, 9), (4, 4, 4, 4)])
+def test_racks_are_crossed_no_more_often_than_needed(sizes: tuple[int, ...], objective: Objective) -> None:
+    for seed in range(20 if objective == "sum" else 6):
+        cost, rack = rack_fleet(sizes, seed, directed=seed % 4 == 3)
+        ring = solve_ring(cost, objective=objective, seed=seed, iterations=300)
+        if objective == "sum":
+            assert crossings(ring.order, rack) == len(sizes)
+            assert ring.cost_s <= ring.lower_bound_s * 1.08
+        else:
+            assert crossings(ring.order, rack) <= 2 * len(sizes)
+            assert ring.cost_s == pytest.approx(ring.lower_bound_s, rel=0.05)
+
+
+def test_racks_of_many_hosts() -> None:
+    cost, rack = rack_fleet([8] * 16, 5, noise=0.1)
+    began = time.monotonic()
+    ring = solve_ring(cost)
+    assert time.monotonic() - began < 30
+    assert crossings(ring.order, rack) == 16
+    assert ring.cost_s <= ring.lower_bound_s * 1.04
+
+
+def test_a_plane_is_ringed_near_the_bound() -> None:
+    points = np.random.default_rng(2).random((64, 2))
+    cost = np.hypot(*(points[:, None] - points[None, :]).transpose(2, 0, 1))
+    assert solve_ring(cost).cost_s <= sum_lower_bound(cost, ring_cost(cost, range(64))) * 1.03
+
+
+def test_the_root_turns_the_ring_and_changes_nothing_else() -> None:
+    cost, _ = rack_fleet((6, 6, 4), 1)
+    plain = solve_ring(cost).order
+    for root in (0, 3, 15):
+        order = solve_ring(cost, root=root).order
+        assert order[0] == root
+        turn = plain.index(root)
+        assert order == plain[turn:] + plain[:turn]
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -1e-6])
+def test_an_impossible_cost_is_refused(bad: float) -> None:
+    cost = np.full((4, 4), 1e-4)
+    cost[1, 2] = bad
+    with pytest.raises(InputError, match="host 1 to host 2"):
+        solve_ring(cost)
+
+
+def test_impossible_requests_are_refused() -> None:
+    cost = np.full((4, 4), 1e-4)
+    with pytest.raises(InputError, match="one row and one column"):
+        solve_ring(cost[:3])
+    with pytest.raises(InputError, match="one row and one column"):
+        solve_ring(np.zeros((0, 0)))
+    with pytest.raises(InputError, match="each of the 4 hosts once"):
+        solve_ring(cost, start=[0, 1, 2, 2])
+    with pytest.raises(InputError, match="root 4"):
+        solve_ring(cost, root=4)
