@@ -80,7 +80,7 @@ def map_options(*, groups: str, k: int | None, elasticity: float, method: str, a
     if method not in ("robust", "plink"):
         raise InputError(f"--method {method!r} is neither robust nor plink")
     changes: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
-    embed = EmbedOptions(method=method, **changes)
+    embed = EmbedOptions(method=method, **changes)  # type: ignore[arg-type]
     return MapOptions(embed=embed, groups=groups, k=k, elasticity=elasticity)  # type: ignore[arg-type]
 
 

@@ -60,7 +60,7 @@ class ScanProgress:
                 self._output.note(f"{event.up} of {event.total} agents up after {event.elapsed_s:.1f} s")
         elif isinstance(event, events.RoundDone):
             self._round(event)
-        elif isinstance(event, events.Warning):
+        elif isinstance(event, events.ScanWarning):
             self._line(f"warning: {event.text}")
 
     def _round(self, event: RoundDone) -> None:

@@ -90,7 +90,7 @@ def scan(
     from netprobe.cli.plan import check_objective
     from netprobe.core.errors import InputError
     from netprobe.pipeline.chain import ChainOptions, check_stages
-    from netprobe.probe import ScanOptions
+    from netprobe.probe.options import ScanOptions
 
     if (hosts is None) == (lab is None):
         raise InputError("give either --hosts FILE or --lab SPEC")
@@ -152,7 +152,7 @@ def _run(
     from netprobe.lab import load_spec
     from netprobe.pipeline import files
     from netprobe.pipeline.chain import run_chain, run_chain_on_lab
-    from netprobe.probe import parse_via
+    from netprobe.probe.via import parse_via
 
     if lab is not None:
         spec = load_spec(lab)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 
 from netprobe.core.errors import InputError, OutputExistsError
@@ -34,6 +34,7 @@ from netprobe.lab.state import (
     LabState,
     Process,
     directory_of,
+    forgotten_locks,
     lab_names,
     locked,
     this_process,
@@ -188,6 +189,9 @@ def _remove(name: str, lock: int) -> None:
 
 def _sweep(*, but: str) -> None:
     """Remove what killed commands left: half-built labs, and temporary ones whose process is gone."""
+    for name in forgotten_locks():
+        with suppress(InputError), locked(name, wait_s=0):
+            pass
     for name in lab_names():
         if name == but:
             continue
@@ -197,7 +201,7 @@ def _sweep(*, but: str) -> None:
         if state is not None and state.status == "building" and state.builder.is_alive():
             continue
         try:
-            # Of a killed builder, a child may still hold the lock for a moment; of no state, nothing is known.
+            # A child of a killed builder may hold the lock a moment longer. Without a state there is none.
             with locked(name, wait_s=0 if state is None else LOCK_WAIT_S) as lock:
                 # Again, now that nobody else is at it.
                 state = LabState.load(directory_of(name))

@@ -94,7 +94,12 @@ def make_namespaces(layout: Layout, *, lock: int) -> None:
     fabric = layout.fabric_target
     # Without IPv6 in the kernel the word is refused; with it, link-local addresses would chatter.
     quiet = " addrgenmode none" if Path("/proc/net/if_inet6").exists() else ""
-    run([ip, "-batch", "-"], lock=lock, text=_lines(f"netns add {name}" for name in layout.namespaces))
+    try:
+        run([ip, "-batch", "-"], lock=lock, text=_lines(f"netns add {name}" for name in layout.namespaces))
+    except PlatformError as error:
+        raise PlatformError(
+            f"network namespaces cannot be made here ({error}): in a container, it must be a privileged one"
+        ) from error
     links = []
     for index, host in enumerate(layout.everyone):
         links.append(

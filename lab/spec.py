@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from collections.abc import Hashable
@@ -31,6 +32,8 @@ DELAY_MAX_S = 10.0
 RATE_MIN_BYTES_PER_S = 1e6 / 8
 RATE_MAX_BYTES_PER_S = 100e9 / 8
 SPEC_BYTES_LIMIT = 64 * 1024
+DEPTH_LIMIT = 16
+FAULTS_LIMIT = 50
 
 EXAMPLES = Path(__file__).parent / "examples"
 NAME_PATTERN = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,22}[a-z0-9])?", re.ASCII)
@@ -257,10 +260,16 @@ def parse_spec(raw: bytes | str, *, source: str | None = None, default_name: str
 class _Loader(yaml.SafeLoader):
     """SafeLoader without aliases (a small file must not grow) and without silently doubled keys."""
 
+    depth = 0
+
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.events.AliasEvent):
             raise yaml.YAMLError("aliases (*name) are not used in a lab spec")
+        self.depth += 1
+        if self.depth > DEPTH_LIMIT:
+            raise yaml.YAMLError("nested too deeply")
         node: yaml.Node | None = super().compose_node(parent, index)
+        self.depth -= 1
         return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -284,25 +293,31 @@ def _parse_yaml(raw: bytes | str, source: str | None) -> object:
         raise SpecError([f"is not YAML: {error.problem or error.context}{where}"], source=source) from error
     except Exception as error:
         # PyYAML lets odd scalars and tags escape as almost anything: ValueError, KeyError, IndexError,
-        # AttributeError, RecursionError. All mean that the text cannot be read.
+        # AttributeError. All mean that the text cannot be read.
         reason = " ".join(str(error).split())[:120] or type(error).__name__
-        if isinstance(error, RecursionError):
-            reason = "nested too deeply"
         raise SpecError([f"is not YAML: {reason}"], source=source) from error
 
 
 def _faults(error: ValidationError) -> list[str]:
+    items = error.errors(include_url=False, include_input=False, include_context=False)
     faults = []
-    for item in error.errors(include_url=False, include_input=False, include_context=False):
+    for item in items[:FAULTS_LIMIT]:
         where = ".".join(str(part)[:32] for part in item["loc"])
         message = item["msg"].removeprefix("Value error, ")
         if item["type"] == "extra_forbidden":
-            known = RackSpec if where.startswith("racks.") else PairDelay if "." in where else LabSpec
-            message = f"unknown key (known: {', '.join(known.model_fields)})"
+            part = RackSpec if where.startswith("racks.") else PairDelay if "." in where else LabSpec
+            message = f"unknown key{_meant(str(item['loc'][-1]), list(part.model_fields))}"
         elif item["type"] == "missing":
             message = "is missing"
         faults.append(f"{where}: {message}")
+    if len(items) > FAULTS_LIMIT:
+        faults.append(f"and {len(items) - FAULTS_LIMIT} more")
     return faults
+
+
+def _meant(key: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(key[:32], known, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def _find(source: str | Path) -> Path:

@@ -21,8 +21,10 @@ from netprobe.pipeline.mapping import MapOptions, map_scan
 from netprobe.pipeline.planning import plan_order
 from netprobe.pipeline.scanning import scan
 from netprobe.pipeline.scoring import Score, score_map
-from netprobe.probe import Launcher, OnEvent, ScanOptions, parse_via
-from netprobe.probe.events import ignore
+from netprobe.probe.events import OnEvent, ignore
+from netprobe.probe.launch import Launcher
+from netprobe.probe.options import ScanOptions
+from netprobe.probe.via import parse_via
 
 Stage = Literal["scan", "map", "plan", "export"]
 STAGES: tuple[Stage, ...] = ("scan", "map", "plan", "export")

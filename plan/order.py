@@ -17,7 +17,7 @@ from netprobe.core.hosts import Host, natural_order
 from netprobe.core.map import Group, Map
 from netprobe.core.matrix import FloatMatrix, round_float
 from netprobe.core.plan import Objective, OrderPlan, Plan
-from netprobe.plan.registry import PlanKind, register
+from netprobe.plan.registry import PlanKind, register, verify_plan
 from netprobe.plan.ring import crossings, ring_cost, solve_ring
 
 DIGITS = 1e-8
@@ -83,7 +83,7 @@ def build_order_plan(
     )
     order = [names[kept[at]] for at in ring.order]
     group_of = group_by_host(groups) if groups else None
-    return OrderPlan(
+    plan = OrderPlan(
         seed=seed,
         parents=list(parents),
         hosts=[plain_host(host) for host in hosts],
@@ -96,6 +96,8 @@ def build_order_plan(
         crossings_given=_crossings(ranked, group_of),
         left_out=[name for name in names if name in set(left_out)],
     )
+    verify_plan(plan)
+    return plan
 
 
 def verify_order_plan(plan: Plan) -> None:

@@ -331,7 +331,7 @@ sys.exit(m.version("torch").split("+")[0] != sys.argv[1])' "$pin" 2>/dev/null ||
         warn "TORCH_INDEX to the CPU index that PyTorch's own installation page gives"
     fi
     # shellcheck disable=SC2086 # $quiet is one option or none
-    pip install $quiet -c constraints.txt ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} torch ||
+    pip install $quiet --no-compile -c constraints.txt ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} torch ||
         fail "pip could not install torch (see above)"
 }
 
@@ -361,8 +361,10 @@ add_python_packages() {
     links_work || editable=
     say "installing netprobe with its extras: $extras"
     # shellcheck disable=SC2086 # each is one option or none
-    pip install $quiet -c constraints.txt $editable ".[$extras]" ||
+    pip install $quiet --no-compile -c constraints.txt $editable ".[$extras]" ||
         fail "pip could not install netprobe's packages (see above)"
+    # pip compiles on one core, and an import would for each process anew where root runs in a user's clone.
+    "$venv_python" -m compileall -qq -j 0 -x '/tests?/' .venv/lib || true
     if links_work; then
         printf '%s\n' "$want" >".venv/.setup-$target"
     else

@@ -37,7 +37,7 @@ def test_a_scan_written_is_read_back_with_the_same_hash(tmp_path: Path, scan: Sc
     again = load_document(Scan, tmp_path / "scan.json")
     assert canonical_sha256(again) == canonical_sha256(scan)
     assert np.allclose(again.rtt_s.p10, scan.rtt_s.p10, rtol=1e-8, equal_nan=True)
-    assert again.visits == scan.visits
+    assert [v.dst for v in again.visits] == [v.dst for v in scan.visits]
     write_document(again, tmp_path / "again.json")
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "scan.json").read_bytes()
 
@@ -96,11 +96,11 @@ def test_a_swapped_missing_or_escaping_side_file_is_refused(tmp_path: Path) -> N
         load_document(Scan, tmp_path / "scan.json")
 
 
-def _set(data: dict[str, Any], path: str, value: Any) -> None:
-    *parents, last = path.split(".")
+def _set(data: Any, path: str, value: Any) -> None:
+    *parents, last = (int(key) if key.isdigit() else key for key in path.split("."))
     for key in parents:
-        data = data[int(key)] if isinstance(data, list) else data[key]
-    data[int(last) if isinstance(data, list) else last] = value  # type: ignore[index]
+        data = data[key]
+    data[last] = value
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_natural_order_counts() -> None:
 @given(st.lists(st.text(max_size=12), max_size=12))
 def test_natural_order_is_total_and_any_names_sort(names: list[str]) -> None:
     once = sorted(names, key=natural_key)
-    assert sorted(names[::-1], key=natural_key) == once
+    assert sorted(list(names)[1:] + names[:1], key=natural_key) == once
     assert all((natural_key(a) == natural_key(b)) == (a == b) for a in names for b in names)
 
 

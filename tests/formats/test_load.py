@@ -98,7 +98,7 @@ def test_plain_lists() -> None:
     hosts = (make_host("b"), make_host("a"))
     assert write_plain_list(hosts) == "b\na\n"
     assert read_plain_list("\ufeffb # first\r\n\r\na\r\n") == hosts
-    with pytest.raises(HostsError, match="hosts:2: .* more than one word"):
+    with pytest.raises(HostsError, match=r"hosts:2: .* more than one word"):
         read_plain_list("a\nb c\n", source="hosts")
     with pytest.raises(HostsError, match="twice"):
         read_plain_list("a\na\n")

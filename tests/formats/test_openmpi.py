@@ -58,7 +58,7 @@ def test_a_name_that_mpirun_would_misread_is_refused(name: str) -> None:
 def test_names_that_mpirun_cannot_tell_apart_are_refused() -> None:
     with pytest.raises(InputError, match="first dot"):
         write_openmpi_hostfile([make_host("n1.rack1.example"), make_host("n1.rack2.example")])
-    with pytest.raises(InputError, match="same launcher name|have the launcher name 'n'"):
+    with pytest.raises(InputError, match="have the launcher name 'n'"):
         write_openmpi_hostfile([make_host("a", launcher_name="n"), make_host("b", launcher_name="n")])
     addresses = [make_host("10.0.0.1"), make_host("10.0.0.2")]
     assert lines(write_openmpi_hostfile(addresses)) == ["10.0.0.1 slots=1", "10.0.0.2 slots=1"]

@@ -21,9 +21,7 @@ json_values = st.recursive(
     max_leaves=12,
 )
 samples = st.lists(
-    st.tuples(
-        st.integers(0, 2**32 - 1), st.integers(-(2**63), 2**63 - 1), st.integers(-(2**63), 2**63 - 1)
-    ),
+    st.tuples(st.integers(0, 2**32 - 1), st.integers(-(2**63), 2**63 - 1), st.integers(-(2**63), 2**63 - 1)),
     max_size=50,
 )
 

@@ -1,0 +1,156 @@
+"""Argument vectors: nothing a host or a user names is ever read by a shell on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netprobe.core.errors import InputError, PlatformError
+from netprobe.core.hosts import Host, make_host
+from netprobe.core.naming import target_fault
+from netprobe.probe.bootstrap import new_payload
+from netprobe.probe.exec_launcher import ExecLauncher, LocalLauncher, allow_descriptors
+from netprobe.probe.launch import LaunchFailure
+from netprobe.probe.ssh import SshLauncher
+from netprobe.probe.via import parse_via
+
+from .conftest import hosts_named
+
+HOSTILE = [
+    "a b",
+    "$(reboot)",
+    "; reboot",
+    "`reboot`",
+    "../../etc/passwd",
+    "it's",
+    'say "hi"',
+    "a\\b",
+    "*",
+    "{x}",
+]
+COMMAND = ["python3", "-ISB", "-c", "print('it is $HOME')"]
+targets = st.text(min_size=1, max_size=30).filter(lambda text: target_fault(text) is None)
+
+
+def host_of(target: str) -> Host:
+    return make_host("h1", target=target)
+
+
+@given(targets)
+def test_a_target_stays_one_word_of_the_template(target: str) -> None:
+    argv = ExecLauncher("ip netns exec {target} --x={target}").argv(host_of(target), COMMAND)
+    assert argv == ["ip", "netns", "exec", target, f"--x={target}", *COMMAND]
+
+
+@given(targets)
+def test_ssh_gets_the_target_behind_two_dashes_and_one_quoted_command(target: str) -> None:
+    argv = SshLauncher().argv(host_of(target), COMMAND)
+    assert argv[-3:-1] == ["--", target]
+    assert shlex.split(argv[-1]) == ["exec", *COMMAND]
+
+
+@pytest.mark.parametrize("target", HOSTILE)
+def test_hostile_targets_run_nothing(target: str, tmp_path: Path) -> None:
+    launcher = ExecLauncher(f"{sys.executable} -c 'import sys; sys.exit(repr(sys.argv[1:2]))' {{target}}")
+
+    async def only() -> object:
+        return [o async for o in launcher.launch([host_of(target)], new_payload(lease_s=5), 20)]
+
+    (outcome,) = asyncio.run(only())  # type: ignore[misc]
+    assert isinstance(outcome, LaunchFailure)
+    assert repr([target]) in outcome.reason
+
+
+def test_a_template_is_split_as_a_shell_would() -> None:
+    launcher = ExecLauncher("kubectl exec -i {target} --namespace 'my space' --")
+    assert launcher.argv(host_of("pod-1"), ["py"])[3:] == ["pod-1", "--namespace", "my space", "--", "py"]
+    host = make_host("n", target="t", address="10.0.0.1")
+    assert ExecLauncher("x {name} {target} {host} {address}").argv(host, ["py"]) == [
+        "x", "n", "t", "t", "10.0.0.1", "py",
+    ]  # fmt: skip
+
+
+def test_a_command_for_a_shell_is_one_quoted_word() -> None:
+    argv = ExecLauncher("su -c {command} {target}").argv(host_of("u"), COMMAND)
+    assert argv[:2] == ["su", "-c"] and argv[3:] == ["u"]
+    assert shlex.split(argv[2]) == COMMAND
+    argv = ExecLauncher("/usr/bin/ssh -p 22 {target}").argv(host_of("u"), COMMAND)
+    assert argv[:4] == ["/usr/bin/ssh", "-p", "22", "u"]
+    assert shlex.split(argv[4]) == COMMAND and len(argv) == 5
+
+
+@pytest.mark.parametrize(
+    ("template", "fault"),
+    [
+        ("ip netns exec {node}", r"unknown placeholder \{node\}: known are \{name\}"),
+        ("ip netns exec {}", "unknown placeholder"),
+        ("", "is empty"),
+        ("   ", "is empty"),
+        ("ip 'netns", "no closing quotation"),
+    ],
+)
+def test_a_template_that_is_none_is_refused(template: str, fault: str) -> None:
+    with pytest.raises(InputError, match=fault):
+        parse_via(template)
+
+
+def test_a_template_without_a_placeholder_serves_one_host_only() -> None:
+    launcher = ExecLauncher("env")
+    launcher.check(hosts_named("a"))
+    with pytest.raises(InputError, match=r"no \{target\}.* all 2 hosts"):
+        launcher.check(hosts_named("a", "b"))
+
+
+def test_missing_programs_and_addresses_are_one_clear_line() -> None:
+    with pytest.raises(InputError, match="no program 'no-such-program'"):
+        ExecLauncher("no-such-program {target}").check(hosts_named("a"))
+    with pytest.raises(InputError, match="host 'a' has none"):
+        ExecLauncher("env {address}").check(hosts_named("a"))
+    with pytest.raises(PlatformError, match="OpenSSH"):
+        SshLauncher(program="no-such-ssh").check(hosts_named("a"))
+
+
+def test_ssh_takes_the_users_configuration_and_options(tmp_path: Path) -> None:
+    config = tmp_path / "my config"
+    config.write_text("")
+    launcher = parse_via("ssh", ssh_config=config, ssh_options=["Port=2222", "ConnectTimeout=3"])
+    assert isinstance(launcher, SshLauncher)
+    argv = launcher.argv(host_of("h"), COMMAND)
+    assert argv[argv.index("-F") + 1] == str(config)
+    assert "-oPort=2222" in argv and "-oBatchMode=yes" in argv
+    # ssh takes the first value it meets, so the user's comes first.
+    assert argv.index("-oConnectTimeout=3") < argv.index("-oConnectTimeout=10")
+    assert not any("StrictHostKeyChecking" in word for word in argv)
+
+
+@pytest.mark.parametrize("option", ["", "-oProxyCommand=x", "a\nb"])
+def test_ssh_options_that_are_none_are_refused(option: str) -> None:
+    with pytest.raises(InputError, match="--ssh-option"):
+        parse_via("ssh", ssh_options=[option])
+
+
+def test_ssh_settings_without_ssh_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="go with --via ssh"):
+        parse_via("local", ssh_options=["Port=1"])
+    with pytest.raises(InputError, match="no such file"):
+        parse_via("ssh", ssh_config=tmp_path / "nothing")
+    with pytest.raises(InputError, match="fan-out"):
+        parse_via("local", fan_out=0)
+
+
+def test_no_secret_stands_in_an_argument_vector() -> None:
+    payload = new_payload(lease_s=5)
+    for launcher in (LocalLauncher(), SshLauncher(), ExecLauncher("env {target}")):
+        argv = launcher.argv(host_of("h"), payload.command("python3"))
+        assert payload.nonce not in " ".join(argv)
+
+
+def test_too_many_hosts_for_the_open_file_limit_is_said_before_anything_starts() -> None:
+    with pytest.raises(PlatformError, match="ulimit -n"):
+        allow_descriptors(2**40)

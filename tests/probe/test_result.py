@@ -1,0 +1,97 @@
+"""The document out of visits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from netprobe.core.errors import NothingMeasuredError
+from netprobe.probe.options import ScanOptions
+from netprobe.probe.result import HostOutcome, build_outcome, sample_table, successive_variation
+
+from .conftest import hosts_named, visit
+
+OK = [HostOutcome(host=host) for host in hosts_named("a", "b", "c")]
+OPTIONS = ScanOptions(seed=3)
+FULL = [visit(s, d, [1e-4 * (s + d), 2e-4 * (s + d)]) for s in range(3) for d in range(3) if s != d]
+
+
+def build(outcomes, visits, **fields):  # type: ignore[no-untyped-def]
+    return build_outcome(outcomes, visits, OPTIONS, rounds=6, duration_s=1.0, **fields)
+
+
+def test_percentiles_are_those_of_the_pooled_samples() -> None:
+    first, second = [1e-4, 2e-4, 3e-4], [4e-4, 9e-4]
+    visits = [visit(0, 1, first), visit(0, 1, second, round=4), *FULL[1:]]
+    scan = build(OK, visits).scan
+    pooled = first + second
+    assert scan.rtt_s.min[0, 1] == 1e-4
+    for key, percent in (("p10", 10), ("p50", 50), ("p90", 90), ("p99", 99)):
+        assert getattr(scan.rtt_s, key)[0, 1] == pytest.approx(np.percentile(pooled, percent))
+    assert scan.measurements[0].parameters["interpolation"] == "linear"
+    assert np.isnan(scan.rtt_s.p10).sum() == 3  # the diagonal
+    assert (scan.status, scan.reason, scan.seed) == ("ok", None, 3)
+
+
+def test_cells_belong_to_the_end_that_probed() -> None:
+    scan = build(OK, [visit(0, 1, [1e-4]), visit(1, 0, [5e-4]), *FULL[1:2], *FULL[3:]]).scan
+    assert scan.rtt_s.p10[0, 1] == 1e-4 and scan.rtt_s.p10[1, 0] == 5e-4
+
+
+def test_jitter_takes_successive_probes_only() -> None:
+    gap = visit(0, 1, [1e-4, 2e-4, 9e-4], seq=np.array([1, 2, 4], dtype=np.uint32))
+    np.testing.assert_allclose(successive_variation(gap), [1e-4])
+    scan = build(OK, [gap, *FULL[1:]]).scan
+    assert scan.ipdv_s[0, 1] == pytest.approx(1e-4)
+
+
+def test_a_silent_pair_has_null_cells_and_a_loss_of_one() -> None:
+    silent = [visit(s, d, [], sent=100, received=0, reason="no answer") for s, d in ((0, 1), (1, 0))]
+    scan = build(OK, [v for v in FULL if {v.src, v.dst} != {0, 1}] + silent).scan
+    assert scan.loss_ratio[0, 1] == 1.0 and np.isnan(scan.rtt_s.min[0, 1])
+    assert scan.status == "partial" and scan.reason == "2 of 3 hosts partial"
+    assert [host.status for host in scan.hosts] == ["partial", "partial", "ok"]
+    assert scan.hosts[0].reason == "no reading with b: no answer"
+
+
+def test_an_unreachable_host_leaves_the_others_ok() -> None:
+    outcomes = [*OK[:2], OK[2].changed(status="unreachable", reason="no route to it")]
+    visits = [v for v in FULL if 2 not in (v.src, v.dst)]
+    scan = build(outcomes, visits).scan
+    assert [host.status for host in scan.hosts] == ["ok", "ok", "unreachable"]
+    assert scan.status == "partial" and scan.reason == "1 of 3 hosts unreachable"
+    assert np.isnan(scan.loss_ratio[0, 2])
+
+
+def test_nothing_measured_names_each_reason_once() -> None:
+    outcomes = [h.changed(status="unreachable", reason="refused") for h in OK[:2]]
+    outcomes.append(OK[2].changed(status="unreachable", reason="no Python"))
+    with pytest.raises(NothingMeasuredError, match=r"a, b: refused; c: no Python") as caught:
+        build(outcomes, [])
+    assert caught.value.exit_code == 4
+
+
+def test_an_interrupted_scan_says_so_and_keeps_what_it_has() -> None:
+    outcome = build(OK, FULL[:2], interrupted=True)
+    assert outcome.interrupted and outcome.scan.status == "partial"
+    assert outcome.scan.reason is not None and outcome.scan.reason.startswith("interrupted")
+    assert build(OK, [], interrupted=True).scan.status == "failed"
+
+
+def test_one_host_gives_a_trivial_scan() -> None:
+    scan = build(OK[:1], []).scan
+    assert scan.status == "ok" and scan.visits == [] and scan.rtt_s.p10.shape == (1, 1)
+
+
+def test_the_sample_table_lists_visits_in_the_documents_order() -> None:
+    late, early = visit(1, 2, [3e-4], round=5, stamps="user"), visit(0, 1, [1e-4, 2e-4], round=1)
+    silent = visit(2, 0, [], round=3, sent=5, received=0)
+    outcome = build(OK, [late, silent, early, *FULL[2:]])
+    assert [v.round for v in outcome.scan.visits] == sorted(v.round for v in outcome.scan.visits)
+    table = sample_table([early, silent, late])
+    assert table["visit_start"].tolist() == [0, 2, 2, 3]
+    assert table["rtt_s"].tolist() == [1e-4, 2e-4, 3e-4]
+    assert table["stamps"].tolist() == [1, 0, 3]
+    assert table["src"].tolist() == [0, 2, 1] and table["round"].tolist() == [1, 3, 5]
+    assert table["seq"].dtype == np.uint32 and table["visit_start"].dtype == np.int64
+    assert sample_table([])["visit_start"].tolist() == [0]
