@@ -93,7 +93,7 @@ def realise(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     positive = pairs[pairs > 0]
     if not len(positive):
         return np.zeros((n, 1))
-    squares = np.round(matrix / np.median(positive), 12)
+    squares = np.round(matrix / np.median(positive), 9)
     np.fill_diagonal(squares, 0.0)
     inner = -0.5 * (squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean())
     values, vectors = np.linalg.eigh(inner)

@@ -56,7 +56,7 @@ class ConstrainedKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.tol = tol
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: object = None) -> ConstrainedKMeans:
+    def fit(self, X: ArrayLike, y: object = None) -> ConstrainedKMeans:  # noqa: ARG002
         """Group the N points of X (N, D).
 
         Raises InfeasibleError, with the feasible range, when the size limits cannot be met. Warns with

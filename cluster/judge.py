@@ -96,10 +96,12 @@ def _p_value(levels: Levels, labels: NDArray[np.int64], *, seed: int, permutatio
     if levels.n > _LARGE:
         permutations = min(permutations, _PERMUTATIONS_LARGE)
     generator = np.random.default_rng(seed)
+    if len(levels.unexplained) <= levels.n:
+        return 1.0  # single hosts explain everything
     observed = partition_score(levels.level, levels.measured, labels)
     pairs, freedom = len(levels.unexplained), len(levels.unexplained) - levels.n
     # The fit took part of the spread with it; the permuted rest must spread as the noise did.
-    spread = math.sqrt(pairs / freedom) if freedom > 0 else 1.0
+    spread = math.sqrt(pairs / freedom)
     as_good = 1
     for _ in range(permutations):
         dealt = generator.permutation(levels.unexplained)

@@ -38,7 +38,7 @@ def check_sizes(n: int, k: int, *, size_min: int, size_max: int) -> None:
     if size_max < size_min or size_max * k < n:
         low = max(size_min, -(-n // k))
         raise InfeasibleError(
-            f"{k} groups of {size_min} to {size_max} cannot hold {n} hosts: give a largest size of {low} or more"
+            f"{k} groups of {size_min} to {size_max} cannot hold {n} hosts: give a largest size from {low}"
         )
 
 
@@ -115,18 +115,17 @@ def lloyd(
     limit = tol * float(points.var(axis=0).mean())
     labels = np.full(len(points), -1, dtype=np.int64)
     converged = False
-    iteration = 0
-    for iteration in range(1, max_iter + 1):
+    iterations = 0
+    while iterations < max_iter and not converged:
+        iterations += 1
         assigned = assign(squared_distances(points, centres), size_min=size_min, size_max=size_max)
         moved = _means(points, assigned, centres)
         shift = float(((moved - centres) ** 2).sum())
         converged = bool((assigned == labels).all()) or shift <= limit
         labels, centres = assigned, moved
-        if converged:
-            break
     inertia = float(((points - centres[labels]) ** 2).sum())
     return KMeansRun(
-        labels=labels, centres=centres[:k], inertia=inertia, iterations=iteration, converged=converged
+        labels=labels, centres=centres[:k], inertia=inertia, iterations=iterations, converged=converged
     )
 
 

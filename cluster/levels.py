@@ -23,7 +23,7 @@ _LOG_OFFSET = 1e-3
 # A pair this many times further off than most pairs are, on the slow side, is held to be disturbed.
 _OUTLIER = 3.0
 # Digits kept after dividing by the median, so that a change of unit changes no result.
-_DIGITS = 12
+_DIGITS = 9
 _REFITS = 6
 
 
@@ -65,7 +65,9 @@ class HostEffects:
         return np.asarray(matrix + np.diag(degree + ridge))
 
     def _sums(self, y: Vector) -> Vector:
-        return np.bincount(self.first, y, self.n) + np.bincount(self.second, y, self.n)
+        return np.asarray(
+            np.bincount(self.first, y, self.n) + np.bincount(self.second, y, self.n), dtype=np.float64
+        )
 
     def fit(self, y: Vector) -> Vector:
         """(N,) effects."""

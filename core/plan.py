@@ -39,6 +39,8 @@ class OrderPlan(Plan):
     objective: Objective = "sum"
     order: list[str]
     """Host names, rank 0 first."""
+    kept_given: str | None = None
+    """Why the given order was kept without a search; null when an order was sought."""
     cost_s: float = Field(ge=0)
     """Cost of ``order``: the sum (or the largest) of the one-way times RTT/2 round the ring."""
     cost_given_s: float = Field(ge=0)

@@ -80,7 +80,7 @@ def fit_adam(
             coordinates=points[best].numpy().copy(),
             heights=fitted.numpy().copy(),
             loss=loss,
-            converged=abs(before - loss) <= 0.01 * before + 1e-9,
+            converged=abs(before - loss) <= 0.01 * before + 1e-6,
         )
 
 

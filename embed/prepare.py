@@ -16,7 +16,7 @@ _DIRECTION_SLACK = 1.25
 # A cap looks at this many intermediate hosts at most: beyond it costs more than it tells.
 _INTERMEDIATES = 256
 # Digits kept after dividing by the scale, so that a change of unit changes no result.
-_DIGITS = 12
+_DIGITS = 9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,7 +82,8 @@ def winsorise(prepared: Prepared, *, factor: float) -> Prepared:
 
     In an ultrametric d(i, j) <= max(d(i, v), d(v, j)) for every v. The cap is ``factor`` times the k-th
     smallest of these bounds, k = sqrt(N) / 2, so one disturbed bound lowers nothing, and a host or a rack
-    that is far from all the others stays far.
+    that is far from all the others stays far. A host that is slow even towards its nearest neighbour may be
+    as much too far from everybody: that excess is added to the bounds, d(i, v) + e(j) and d(v, j) + e(i).
     """
     n = len(prepared.distance)
     bounds = np.where(prepared.measured, prepared.distance, np.inf)
@@ -90,10 +91,12 @@ def winsorise(prepared: Prepared, *, factor: float) -> Prepared:
     kth = max(1, round(np.sqrt(len(through)) / 2))
     if n - 2 < kth:
         return prepared
+    nearest = bounds.min(axis=1)
+    excess = np.maximum(nearest - np.median(nearest), 0.0)
     columns = np.ascontiguousarray(bounds[:, through])
     capped = np.empty_like(bounds)
     for host in range(n):
-        detour = np.maximum(columns[host][None, :], columns)
+        detour = np.maximum(columns[host][None, :] + excess[:, None], columns + excess[host])
         cap = np.partition(detour, kth - 1, axis=1)[:, kth - 1]
         capped[host] = np.minimum(prepared.distance[host], factor * cap)
     distance = np.where(prepared.measured, np.minimum(capped, capped.T), 0.0)

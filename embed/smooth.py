@@ -54,7 +54,7 @@ def smooth(prepared: Prepared) -> NDArray[np.float64]:
     distance = np.maximum(np.exp(estimate + centre) - _LOG_OFFSET, 0.0)
     distance = (distance + distance.T) / 2
     np.fill_diagonal(distance, 0.0)
-    return distance
+    return np.asarray(distance, dtype=np.float64)
 
 
 def _profile_gaps(level: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -13,7 +13,8 @@ from __future__ import annotations
 from netprobe.lab.build import down, down_all, temporary, up
 from netprobe.lab.fleet import Lab, find, list_labs, set_value
 from netprobe.lab.layout import LabHost, Layout, lay_out
-from netprobe.lab.spec import LabSpec, example_names, load_spec, parse_spec
+from netprobe.lab.reader import example_names, load_spec, parse_spec
+from netprobe.lab.spec import LabSpec
 from netprobe.lab.truth import Truth, load_truth, make_truth
 
 __all__ = [

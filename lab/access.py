@@ -82,46 +82,32 @@ def start_sshds(layout: Layout, directory: Path, *, lock: int) -> tuple[Process,
     """Start an sshd on every host; all of them accept connections when this returns. Raises PlatformError."""
     sshd = find_program("sshd")
     ssh = directory / SSH_DIRECTORY
-    waiting: list[tuple[LabHost, subprocess.Popen[str]]] = []
-    for index, host in enumerate(layout.hosts):
-        argv = [
-            *enter_argv(host.target, directory / HOSTNAMES_DIRECTORY),
-            sshd,
-            "-f",
-            str(ssh / f"{host.target}.conf"),
-        ]
-        argv += ["-E", str(ssh / f"{host.target}.log")]
-        waiting.append(
-            (
-                host,
+    for begin in range(0, len(layout.hosts), _STARTS_AT_ONCE):
+        starters = []
+        for host in layout.hosts[begin : begin + _STARTS_AT_ONCE]:
+            options = ["-f", str(ssh / f"{host.target}.conf"), "-E", str(ssh / f"{host.target}.log")]
+            starters.append(
                 subprocess.Popen(
-                    argv,
+                    [*enter_argv(host.target, directory / HOSTNAMES_DIRECTORY), sshd, *options],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.PIPE,
                     text=True,
+                    errors="replace",
                     pass_fds=(lock,),
                     start_new_session=True,
-                ),
+                )
             )
-        )
-        if len(waiting) == _STARTS_AT_ONCE or index == len(layout.hosts) - 1:
-            for started_host, starter in waiting:
-                _, complaint = starter.communicate(timeout=_START_WAIT_S)
-                if starter.returncode != 0:
-                    raise PlatformError(
-                        f"sshd does not start on {started_host.name}: {complaint.strip()[:200]}"
-                    )
-            waiting = []
+        complaints = [starter.communicate()[1].strip() for starter in starters]
+        for starter, complaint in zip(starters, complaints, strict=True):
+            if starter.returncode != 0:
+                raise PlatformError(f"sshd does not start: {complaint[:200] or 'it does not say why'}")
     return tuple(_started(ssh / f"{host.target}.pid", host) for host in layout.hosts)
 
 
-def make_run_sshd() -> bool:
-    """Make the directory that sshd needs, if it is not there. True when this made it."""
-    if RUN_SSHD.is_dir():
-        return False
-    RUN_SSHD.mkdir(mode=0o755)
-    return True
+def make_run_sshd() -> None:
+    """Make the directory that sshd needs, if it is not there."""
+    RUN_SSHD.mkdir(mode=0o755, exist_ok=True)
 
 
 def remove_run_sshd() -> None:

@@ -158,9 +158,9 @@ def _build(spec: LabSpec, layout: Layout, state: LabState, lock: int) -> None:
     agent.chmod(0o700)
     daemons: tuple[Process, ...] = ()
     if state.sshd:
-        made_run_sshd = access.make_run_sshd()
-        state = state.model_copy(update={"made_run_sshd": made_run_sshd})
+        state = state.model_copy(update={"made_run_sshd": _makes_run_sshd()})
         state.save(directory)
+        access.make_run_sshd()
         access.write_ssh_files(layout, directory, lock=lock)
         daemons = access.start_sshds(layout, directory, lock=lock)
     state.model_copy(update={"status": "up", "switch": switch, "daemons": daemons}).save(directory)
@@ -175,6 +175,7 @@ def _remove(name: str, lock: int) -> None:
     if state is not None:
         known = [one for one in (state.switch, *state.daemons) if one is not None]
         namespaces = state.namespaces
+        state.model_copy(update={"status": "removing"}).save(directory)
     elif (directory / STATE_FILE).exists():
         # Damaged by somebody: go by the name, which ends at the dot. With no state at all, nothing was made.
         namespaces = tuple(path.name for path in NETNS.glob(f"{name}.*"))
@@ -196,20 +197,28 @@ def _sweep(*, but: str) -> None:
         if name == but:
             continue
         state = LabState.load(directory_of(name))
-        if state is not None and state.status == "up" and (state.owner is None or state.owner.is_alive()):
+        if not _is_left_over(name, state):
             continue
-        if state is not None and state.status == "building" and state.builder.is_alive():
-            continue
-        try:
-            # A child of a killed builder may hold the lock a moment longer. Without a state there is none.
-            with locked(name, wait_s=0 if state is None else LOCK_WAIT_S) as lock:
-                # Again, now that nobody else is at it.
-                state = LabState.load(directory_of(name))
-                orphan = state is not None and state.owner is not None and not state.owner.is_alive()
-                if state is None or state.status == "building" or orphan:
-                    _remove(name, lock)
-        except InputError:
-            continue  # somebody else is at it
+        # A child of a killed builder may hold the lock a moment longer; a builder that lives may hold it long.
+        wait_s = LOCK_WAIT_S if state is not None and not state.builder.is_alive() else 0
+        # Somebody else's trouble must not stop this command: `down` of that lab will tell of it.
+        with suppress(InputError), locked(name, wait_s=wait_s) as lock:
+            # Again, now that nobody else is at it.
+            if _is_left_over(name, LabState.load(directory_of(name))):
+                _remove(name, lock)
+
+
+def _is_left_over(name: str, state: LabState | None) -> bool:
+    if state is None:
+        # A state that this version cannot read is somebody's all the same, and only `down` removes it.
+        return not (directory_of(name) / STATE_FILE).exists()
+    return state.status != "up" or (state.owner is not None and not state.owner.is_alive())
+
+
+def _makes_run_sshd() -> bool:
+    """Whether /run/sshd is a lab's, to be removed with the last of them, and not the machine's."""
+    states = [LabState.load(directory_of(name)) for name in lab_names()]
+    return not access.RUN_SSHD.exists() or any(state.made_run_sshd for state in states if state is not None)
 
 
 def _is_up(name: str) -> bool:

@@ -55,7 +55,7 @@ class LabState(BaseModel):
     schema_version: Literal[1] = 1
     name: str
     seed: int
-    status: Literal["building", "up"]
+    status: Literal["building", "up", "removing"]
     created_at: datetime
     spec: dict[str, Any]
     sshd: bool

@@ -42,5 +42,5 @@ def plan_order(
         seed=seed,
         parents=[map_.parent()],
         left_out=map_.unplaced,
-        keep_given=map_.verdict.locality == "none",
+        keep_given="no usable locality" if map_.verdict.locality == "none" else None,
     )

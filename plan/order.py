@@ -46,11 +46,14 @@ def build_order_plan(
     parents: Sequence[Parent] = (),
     left_out: Sequence[str] = (),
     iterations: int | None = None,
+    keep_given: str | None = None,
 ) -> OrderPlan:
     """The plan for ``hosts`` (as given) on ``cost_s`` [src, dst], seconds one-way, in the order of ``hosts``.
 
     Hosts in ``left_out`` get no rank, and their rows and columns are ignored. ``groups`` are only counted
     against. ``root`` is the name of rank 0 (default: the first given host that has a rank).
+
+    ``keep_given`` is a reason not to search: the given order is kept, turned to the root, and priced.
 
     Raises InputError for a missing or impossible cost, an unknown root, or when no host is left.
     """
@@ -73,15 +76,21 @@ def build_order_plan(
     cost = cost_s[np.ix_(kept, kept)]
     _check_costs(cost, [names[i] for i in kept])
     index = {names[i]: at for at, i in enumerate(kept)}
-    ring = solve_ring(
-        cost,
-        objective=objective,
-        seed=seed,
-        start=[index[name] for name in ranked],
-        root=index[first],
-        iterations=iterations,
-    )
-    order = [names[kept[at]] for at in ring.order]
+    if keep_given is None:
+        ring = solve_ring(
+            cost,
+            objective=objective,
+            seed=seed,
+            start=[index[name] for name in ranked],
+            root=index[first],
+            iterations=iterations,
+        )
+        order = [names[kept[at]] for at in ring.order]
+        costs = (ring.cost_s, ring.cost_given_s, ring.lower_bound_s)
+    else:
+        order = _from(ranked, first)
+        price = ring_cost(cost, [index[name] for name in order], objective)
+        costs = (price, price, None)
     group_of = group_by_host(groups) if groups else None
     plan = OrderPlan(
         seed=seed,
@@ -89,9 +98,10 @@ def build_order_plan(
         hosts=[plain_host(host) for host in hosts],
         objective=objective,
         order=order,
-        cost_s=round_float(ring.cost_s),
-        cost_given_s=round_float(ring.cost_given_s),
-        lower_bound_s=round_float(ring.lower_bound_s),
+        kept_given=keep_given,
+        cost_s=round_float(costs[0]),
+        cost_given_s=round_float(costs[1]),
+        lower_bound_s=None if costs[2] is None else round_float(costs[2]),
         crossings=_crossings(order, group_of),
         crossings_given=_crossings(ranked, group_of),
         left_out=[name for name in names if name in set(left_out)],
@@ -117,6 +127,9 @@ def verify_order_plan(plan: Plan) -> None:
             raise ValueError(f"{key} is {value}")
     if plan.cost_s > plan.cost_given_s * slack:
         raise ValueError("cost_s is above cost_given_s: an order plan never makes the given order worse")
+    given = [host.name for host in plan.hosts if host.name not in set(plan.left_out)]
+    if plan.kept_given is not None and _from(given, plan.order[0]) != list(plan.order):
+        raise ValueError("kept_given says the given order was kept, and order is another")
     if plan.lower_bound_s is not None and plan.lower_bound_s > plan.cost_s * slack:
         raise ValueError("lower_bound_s is above cost_s")
     for key in ("crossings", "crossings_given"):

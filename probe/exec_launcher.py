@@ -30,7 +30,7 @@ RETRY_DELAY_S = 0.4
 SHELL_PROGRAMS = frozenset({"ssh"})
 """Programs that join their arguments and hand them to a shell at the far end."""
 
-_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+_PLACEHOLDER = re.compile(r"\{(\w*)\}")
 _KNOWN = ("name", "target", "address", "host")
 
 

@@ -113,13 +113,26 @@ class ProcessChannel:
     async def exit_code(self, timeout_s: float) -> int | None:
         """The exit code once the process has ended and its standard error is read; None after the time."""
         deadline = asyncio.get_running_loop().time() + timeout_s
-        while self.child.poll() is None:
+        while not self._has_ended():
             if asyncio.get_running_loop().time() >= deadline:
                 return None
             await asyncio.sleep(POLL_S)
+        self._kill_group()
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(asyncio.shield(self._tail.ended), 0.2)
-        return self.child.returncode
+        return self.child.wait()
+
+    def _has_ended(self) -> bool:
+        """Whether the child has ended, without collecting it: its number must stay ours until then."""
+        if self.child.returncode is not None:
+            return True
+        return os.waitid(os.P_PID, self.child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def _kill_group(self) -> None:
+        """Kill the child and all that it started, as long as the group's number is surely theirs."""
+        if self.child.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.child.pid, signal.SIGKILL)
 
     async def reap(self, grace_s: float) -> None:
         try:
@@ -128,12 +141,10 @@ class ProcessChannel:
             self.kill()
 
     def kill(self) -> None:
-        """Kill the whole group, then collect the child; the group's number is ours until that is done."""
-        if self.child.returncode is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.child.pid, signal.SIGKILL)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.child.wait(1.0)
+        """Kill the whole group, then collect the child."""
+        self._kill_group()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.child.wait(1.0)
         for transport in self._transports:
             if not transport.is_closing():
                 transport.abort() if isinstance(transport, asyncio.WriteTransport) else transport.close()

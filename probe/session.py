@@ -164,6 +164,10 @@ def checked_answer(answer: dict[str, Any], count: int) -> dict[str, Any]:
     stamps = text_field(answer, "stamps")
     if len(samples) > received or (samples and stamps not in get_args(Stamps)):
         raise ProtocolError("a result that does not fit its samples")
+    unsent = whole_field(answer, "unsent", count + 16)
+    reason = text_field(answer, "reason")
+    if unsent and reason is None:
+        reason = f"{unsent} probes could not be sent: the host's queue was full (ENOBUFS)"
     last = 0
     for seq, _sent_at, rtt in samples:
         if not last < seq <= count or rtt <= 0:
@@ -175,7 +179,7 @@ def checked_answer(answer: dict[str, Any], count: int) -> dict[str, Any]:
         "duplicates": whole_field(answer, "duplicates", _MAX_COUNT),
         "rejected": whole_field(answer, "rejected", received),
         "stamps": stamps if samples else None,
-        "reason": text_field(answer, "reason"),
+        "reason": reason,
         **sample_arrays(samples),
     }
 

@@ -121,7 +121,12 @@ def order_text(plan: OrderPlan) -> str:
     what = "sum of one-way times round the ring" if plan.objective == "sum" else "slowest hop of the ring"
     gain = plan.cost_given_s / plan.cost_s if plan.cost_s else 1.0
     line = f"{what}: {seconds(plan.cost_given_s)} as given, {seconds(plan.cost_s)} in this order"
-    line += f" ({gain:.2f}x)" if gain > 1.0005 else ": your order is already as good"
+    if plan.kept_given is not None:
+        line = f"your order is kept: {plan.kept_given} ({what}: {seconds(plan.cost_s)})"
+    elif gain > 1.0005:
+        line += f" ({gain:.2f}x)"
+    else:
+        line += ": your order is already as good"
     if plan.crossings is not None and plan.crossings_given is not None:
         line += f"; ring hops between groups: {plan.crossings_given} before, {plan.crossings} after"
     return f"{fold_names(plan.order, 64)}\n{line}"

@@ -143,13 +143,14 @@ class Series:
 
     def _receive_until(self, deadline: int, awaited: int | None) -> None:
         """Take replies until ``deadline``, or until probe ``awaited`` (-1: every probe) is answered."""
+        watched = (self.sock.fileno(),)
         while self.reason is None:
             if awaited is not None and (self._has(awaited) or (self.refused and not self.readings.arrivals)):
                 return
             left = deadline - time.monotonic_ns()
             if left <= 0:
                 return
-            ready, _, _ = select.select([self.sock], [], [], left / 1e9)
+            ready, _, _ = select.select(watched, (), (), left / 1e9)
             if ready:
                 self._receive()
 

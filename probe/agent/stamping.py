@@ -23,7 +23,10 @@ _FLAGS = {
 }
 IP_PKTINFO, IP_RECVERR, IP_RECVTTL = 8, 11, 12
 IPV6_RECVERR, IPV6_RECVPKTINFO, IPV6_PKTINFO, IPV6_RECVHOPLIMIT, IPV6_HOPLIMIT = 25, 49, 50, 51, 52
-MSG_ERRQUEUE = 0x2000
+_ERRQUEUE_NOW = 0x2000 | int(socket.MSG_DONTWAIT)  # MSG_ERRQUEUE
+_SOL_SOCKET = int(socket.SOL_SOCKET)
+_RECVERR = ((int(socket.IPPROTO_IP), IP_RECVERR), (int(socket.IPPROTO_IPV6), IPV6_RECVERR))
+_HOP_LIMIT = ((int(socket.IPPROTO_IP), int(socket.IP_TTL)), (int(socket.IPPROTO_IPV6), IPV6_HOPLIMIT))
 _ORIGIN_TIMESTAMPING = 4
 _TIMESPEC = struct.Struct("@ll")
 _EXTENDED_ERR = struct.Struct("@IBBBBII")
@@ -59,7 +62,7 @@ def enable(sock: socket.socket, best: str) -> str:
 def kernel_stamp(ancillary: list[Any]) -> int:
     """The kernel's receive stamp in ns, 0 when the packet has none."""
     for level, kind, data in ancillary:
-        if kind == SO_TIMESTAMPING and level == socket.SOL_SOCKET and len(data) >= _TIMESPEC.size:
+        if kind == SO_TIMESTAMPING and level == _SOL_SOCKET and len(data) >= _TIMESPEC.size:
             seconds, ns = _TIMESPEC.unpack_from(data)
             return int(seconds) * 1000000000 + int(ns)
     return 0
@@ -68,7 +71,7 @@ def kernel_stamp(ancillary: list[Any]) -> int:
 def hop_limit(ancillary: list[Any]) -> int:
     """TTL or hop limit of a received packet, 0 when unknown."""
     for level, kind, data in ancillary:
-        if (level, kind) in ((socket.IPPROTO_IP, socket.IP_TTL), (socket.IPPROTO_IPV6, IPV6_HOPLIMIT)):
+        if (level, kind) in _HOP_LIMIT:
             return int(_INT.unpack_from(data)[0]) & 0xFF
     return 0
 
@@ -80,12 +83,12 @@ def read_transmit_stamp(sock: socket.socket) -> tuple[int, int] | None:
     """
     for _ in range(64):
         try:
-            _data, ancillary, _flags, _peer = sock.recvmsg(0, 256, MSG_ERRQUEUE | socket.MSG_DONTWAIT)
+            _data, ancillary, _flags, _peer = sock.recvmsg(0, 256, _ERRQUEUE_NOW)
         except OSError:
             return None
         stamp = kernel_stamp(ancillary)
         for level, kind, data in ancillary:
-            if (level, kind) in ((socket.IPPROTO_IP, IP_RECVERR), (socket.IPPROTO_IPV6, IPV6_RECVERR)):
+            if (level, kind) in _RECVERR:
                 _errno, origin, _type, _code, _pad, _info, number = _EXTENDED_ERR.unpack_from(data)
                 if origin == _ORIGIN_TIMESTAMPING and stamp:
                     return int(number), stamp

@@ -66,7 +66,7 @@ UP = f"from netprobe.lab import *; up(load_spec('racks-3-6-9'), seed=1, name='{N
 
 
 @pytest.mark.lab
-@pytest.mark.usefixtures("left_nothing")
+@pytest.mark.usefixtures("left_nothing", "no_compiling")
 class TestRealLabs:
     def test_up_and_down_leave_nothing(self) -> None:
         lab = up(load_spec("racks-6-6-4"), seed=1, name=NAME)
@@ -199,6 +199,32 @@ class TestRealLabs:
             assert Path("/run/netns", target).exists()
         finally:
             subprocess.run(["ip", "netns", "del", target], check=True)
+
+    def test_an_interrupted_down_is_finished_by_the_next_command(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def interrupt(*args: object, **kwargs: object) -> None:
+            raise KeyboardInterrupt
+
+        lab = up(PAIR, name=NAME)
+        with monkeypatch.context() as patch:
+            patch.setattr("netprobe.lab.build.remove_namespaces", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                down(NAME)
+        assert find(NAME).status == "broken"
+        assert Path("/run/netns", lab.layout.fabric_target).exists()
+        with temporary(PAIR, name=f"{NAME}-x"):
+            assert NAME not in lab_names()
+
+    def test_the_state_of_another_version_is_left_alone_until_down(self) -> None:
+        with temporary(PAIR, name=f"{NAME}-x"):
+            directory_of(NAME).mkdir()
+            (directory_of(NAME) / "state.json").write_text('{"schema_version": 2}', encoding="ascii")
+            with temporary(PAIR, name=f"{NAME}-y"):
+                assert NAME in lab_names()
+            with pytest.raises(InputError, match="take it down"):
+                find(NAME)
+            down(NAME)
 
     def test_damaged_state_is_still_removed(self) -> None:
         lab = up(PAIR, name=NAME)

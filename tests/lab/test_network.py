@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import subprocess
 import sys
@@ -13,7 +12,7 @@ import pytest
 
 from netprobe.core.errors import InputError, InternalError
 from netprobe.lab import Lab, LabHost, set_value
-from netprobe.lab.switch import COMPILE_FLAGS, SOCKET_FILE, SOURCE, tell_switch
+from netprobe.lab.switch import SOCKET_FILE, tell_switch
 
 pytestmark = pytest.mark.lab
 
@@ -176,15 +175,6 @@ def test_the_control_socket_is_private(small_lab: Lab) -> None:
     assert small_lab.directory.stat().st_mode & 0o777 == 0o700
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The switch, compiled with every warning an error."""
-    path = tmp_path_factory.mktemp("switch") / "switch"
-    compiler = shutil.which("cc") or "gcc"
-    subprocess.run([compiler, *COMPILE_FLAGS, "-Werror", "-o", str(path), str(SOURCE)], check=True)
-    return path
-
-
 @pytest.mark.parametrize(
     ("config", "needed"),
     [
@@ -198,9 +188,9 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_the_switch_refuses_a_configuration_that_cannot_be(
-    program: Path, tmp_path: Path, config: str, needed: str
+    compiled_switch: Path, tmp_path: Path, config: str, needed: str
 ) -> None:
-    argv = ["unshare", "--net", str(program), str(tmp_path / "socket"), str(tmp_path / "pid")]
+    argv = ["unshare", "--net", str(compiled_switch), str(tmp_path / "socket"), str(tmp_path / "pid")]
     done = subprocess.run(argv, input=config, capture_output=True, text=True, check=False, timeout=10)
     assert done.returncode == 1
     assert needed in done.stderr

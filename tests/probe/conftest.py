@@ -41,9 +41,9 @@ def _lab_missing() -> str | None:
     return None if made.returncode == 0 else "network namespaces cannot be made here"
 
 
-def hosts_named(*names: str, **fields: object) -> tuple[Host, ...]:
+def hosts_named(*names: str, address: str | None = None) -> tuple[Host, ...]:
     """Hosts of these names."""
-    return tuple(make_host(name, **fields) for name in names)
+    return tuple(make_host(name, address=address) for name in names)
 
 
 def visit(src: int, dst: int, rtts: list[float], **fields: Any) -> VisitResult:

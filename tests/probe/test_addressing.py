@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -18,12 +19,15 @@ def entry(address: str, interface: str = "eth0", *, preferred: bool = False) -> 
     return AddressEntry(address=address, interface=interface, preferred=preferred)
 
 
+NAMES = {"db": ["fd00::9", "10.9.0.9"]}
+
+
 def choose(
-    hosts: Sequence[Host], reports: dict[str, list[AddressEntry]], local: bool = False, **options: str
+    hosts: Sequence[Host], reports: dict[str, list[AddressEntry]], *, local: bool = False, **options: Any
 ) -> Chosen:
     return choose_addresses(
-        hosts, reports, ScanOptions(**options), local=local, resolve=lambda n: {"db": ["fd00::9", "10.9.0.9"]}.get(n, [])
-    )  # type: ignore[arg-type] # fmt: skip
+        hosts, reports, ScanOptions(**options), local=local, resolve=lambda name: NAMES.get(name, [])
+    )
 
 
 def test_the_source_of_the_default_route_comes_first() -> None:

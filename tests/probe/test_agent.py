@@ -79,6 +79,8 @@ def test_stray_prints_and_noise_do_not_touch_the_protocol(start_agent: StartAgen
     noisy = ("sh", "-c", 'echo "Welcome {friend}"; printf "no line break"; exec "$@"', "sh")
     agent = start_agent(prefix=noisy)
     assert agent.noise == b"Welcome {friend}\nno line break"
+    of = Path(f"/proc/{agent.child.pid}/fd")
+    assert (of / "1").readlink() == (of / "2").readlink()  # what the agent prints goes to standard error
     assert agent.hello["type"] == "hello"
 
 

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from netprobe.core.errors import InputError, PlatformError
 from netprobe.core.hosts import Host, make_host
 from netprobe.core.naming import target_fault
+from netprobe.probe import exec_launcher
 from netprobe.probe.bootstrap import new_payload
 from netprobe.probe.exec_launcher import ExecLauncher, LocalLauncher, allow_descriptors
-from netprobe.probe.launch import LaunchFailure
+from netprobe.probe.launch import Channel, LaunchFailure
 from netprobe.probe.ssh import SshLauncher
 from netprobe.probe.via import parse_via
 
@@ -56,13 +57,13 @@ def test_ssh_gets_the_target_behind_two_dashes_and_one_quoted_command(target: st
 
 
 @pytest.mark.parametrize("target", HOSTILE)
-def test_hostile_targets_run_nothing(target: str, tmp_path: Path) -> None:
+def test_hostile_targets_run_nothing(target: str) -> None:
     launcher = ExecLauncher(f"{sys.executable} -c 'import sys; sys.exit(repr(sys.argv[1:2]))' {{target}}")
 
-    async def only() -> object:
-        return [o async for o in launcher.launch([host_of(target)], new_payload(lease_s=5), 20)]
+    async def outcomes() -> list[Channel | LaunchFailure]:
+        return [outcome async for outcome in launcher.launch([host_of(target)], new_payload(lease_s=5), 20)]
 
-    (outcome,) = asyncio.run(only())  # type: ignore[misc]
+    (outcome,) = asyncio.run(outcomes())
     assert isinstance(outcome, LaunchFailure)
     assert repr([target]) in outcome.reason
 
@@ -74,6 +75,11 @@ def test_a_template_is_split_as_a_shell_would() -> None:
     assert ExecLauncher("x {name} {target} {host} {address}").argv(host, ["py"]) == [
         "x", "n", "t", "t", "10.0.0.1", "py",
     ]  # fmt: skip
+
+
+def test_braces_of_a_shell_are_no_placeholders() -> None:
+    argv = ExecLauncher("sh -c 'f() { echo {name}; }; f' {target}").argv(host_of("t"), ["py"])
+    assert argv == ["sh", "-c", "f() { echo h1; }; f", "t", "py"]
 
 
 def test_a_command_for_a_shell_is_one_quoted_word() -> None:
@@ -149,6 +155,35 @@ def test_no_secret_stands_in_an_argument_vector() -> None:
     for launcher in (LocalLauncher(), SshLauncher(), ExecLauncher("env {target}")):
         argv = launcher.argv(host_of("h"), payload.command("python3"))
         assert payload.nonce not in " ".join(argv)
+
+
+DROPS_TWICE = """#!/bin/sh
+# An ssh whose server drops the first two logins, as one under MaxStartups does.
+test -e "$0.twice" && { shift $(($# - 1)); exec sh -c "$1"; }
+test -e "$0.once" && touch "$0.twice" || touch "$0.once"
+echo "kex_exchange_identification: Connection closed by remote host" >&2
+exit 255
+"""
+
+
+def test_logins_that_are_dropped_are_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exec_launcher, "RETRY_DELAY_S", 0.05)
+    program = tmp_path / "ssh"
+    program.write_text(DROPS_TWICE)
+    program.chmod(0o755)
+    payload = new_payload(lease_s=5, python=sys.executable)
+
+    async def outcomes() -> list[Channel | LaunchFailure]:
+        launcher = SshLauncher(program=str(program))
+        found = [outcome async for outcome in launcher.launch(hosts_named("a"), payload, 20)]
+        for outcome in found:
+            if not isinstance(outcome, LaunchFailure):
+                outcome.kill()
+        return found
+
+    (outcome,) = asyncio.run(outcomes())
+    assert not isinstance(outcome, LaunchFailure), outcome.reason
+    assert (tmp_path / "ssh.twice").exists()
 
 
 def test_too_many_hosts_for_the_open_file_limit_is_said_before_anything_starts() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
 from netprobe.core.errors import NothingMeasuredError
 from netprobe.probe.options import ScanOptions
-from netprobe.probe.result import HostOutcome, build_outcome, sample_table, successive_variation
+from netprobe.probe.result import HostOutcome, ScanOutcome, build_outcome, sample_table, successive_variation
+from netprobe.probe.visits import VisitResult
 
 from .conftest import hosts_named, visit
 
@@ -16,7 +19,7 @@ OPTIONS = ScanOptions(seed=3)
 FULL = [visit(s, d, [1e-4 * (s + d), 2e-4 * (s + d)]) for s in range(3) for d in range(3) if s != d]
 
 
-def build(outcomes, visits, **fields):  # type: ignore[no-untyped-def]
+def build(outcomes: Sequence[HostOutcome], visits: Sequence[VisitResult], **fields: bool) -> ScanOutcome:
     return build_outcome(outcomes, visits, OPTIONS, rounds=6, duration_s=1.0, **fields)
 
 

@@ -147,10 +147,18 @@ def test_ports_come_from_the_range_and_a_taken_one_is_passed_over(reflect: Refle
     assert reflect(ports=(port, port)).port == port
 
 
-def test_an_address_behind_nat_is_served_on_all_and_answers_from_the_probed_one(reflect: Reflect) -> None:
-    reflector = reflect("192.0.2.199")  # TEST-NET-1: nobody's
-    assert reflector.address == "0.0.0.0"
-    result = series(reflector.port, "127.0.0.3").run()  # a connected socket takes no other's answers
+@pytest.mark.parametrize(
+    ("foreign", "probed", "everywhere"),
+    [("192.0.2.199", "127.0.0.3", "0.0.0.0"), ("2001:db8::199", "::1", "::")],  # documentation addresses
+)
+def test_an_address_behind_nat_is_served_on_all_and_answers_from_the_probed_one(
+    reflect: Reflect, foreign: str, probed: str, everywhere: str
+) -> None:
+    if ":" in probed and not has_ipv6():
+        pytest.skip("no IPv6 on this machine")
+    reflector = reflect(foreign)
+    assert reflector.address == everywhere
+    result = series(reflector.port, probed).run()  # a connected socket takes no other's answers
     assert result["received"] == 20 and result["stamps"] == "kernel"
 
 
