@@ -47,8 +47,8 @@ def scan(
         list[str] | None, typer.Option("--ssh-option", metavar="KEY=VALUE", help="Passed to ssh as -o.")
     ] = None,
     python: Annotated[
-        str, typer.Option("--python", help="The Python to run on the hosts (3.8 or later).")
-    ] = "python3",
+        str | None, typer.Option("--python", help="The Python to run on the hosts, 3.8 or later (python3).")
+    ] = None,
     fan_out: Annotated[
         int, typer.Option("--fan-out", min=1, help="How many hosts are being connected to at a time.")
     ] = 16,
@@ -89,7 +89,7 @@ def scan(
     from netprobe.cli.mapping import map_options
     from netprobe.cli.plan import check_objective
     from netprobe.core.errors import InputError
-    from netprobe.pipeline.chain import ChainOptions, check_stages
+    from netprobe.pipeline.chain import ChainOptions
     from netprobe.probe.options import ScanOptions
 
     if (hosts is None) == (lab is None):
@@ -104,6 +104,7 @@ def scan(
             subnet=subnet,
             interface=interface,
             start_timeout_s=start_timeout,
+            python=python,
             seed=seed,
         ),
         map=map_options(groups=groups, k=k, elasticity=elasticity, method=method, alpha=alpha),
@@ -114,10 +115,9 @@ def scan(
         seed=seed,
         last=only or "export",  # type: ignore[arg-type]
     )
-    check_stages(options)
     folder = out or Path(f"netprobe-{datetime.now():%Y%m%d-%H%M%S}")
     output = Output(json=json, quiet=quiet)
-    launch = {"ssh_config": ssh_config, "ssh_options": ssh_option or [], "fan_out": fan_out, "python": python}
+    launch = {"ssh_config": ssh_config, "ssh_options": ssh_option or [], "fan_out": fan_out}
     chain = _run(hosts, lab, via, launch, folder, force, options, output)
     _show(chain, output)
     return 0 if chain.scan.status == "ok" else 3
@@ -149,13 +149,14 @@ def _run(
     """Everything is read and checked before the folder is made or a packet leaves."""
     from netprobe.cli.progress import ScanProgress
     from netprobe.formats import load_hosts
-    from netprobe.lab import load_spec
+    from netprobe.lab import lay_out, load_spec
     from netprobe.pipeline import files
-    from netprobe.pipeline.chain import run_chain, run_chain_on_lab
+    from netprobe.pipeline.chain import check_chain, run_chain, run_chain_on_lab
     from netprobe.probe.via import parse_via
 
     if lab is not None:
         spec = load_spec(lab)
+        check_chain(options, [host.name for host in lay_out(spec, seed=options.seed).hosts])
         files.prepare_folder(folder, force=force)
         with ScanProgress(output) as progress:
             return run_chain_on_lab(
@@ -164,6 +165,7 @@ def _run(
     given = load_hosts(hosts or "")
     launcher = parse_via(via, **launch)
     launcher.check(given)
+    check_chain(options, [host.name for host in given])
     files.prepare_folder(folder, force=force)
     with ScanProgress(output) as progress:
         return run_chain(

@@ -13,7 +13,7 @@ def schema(
 ) -> None:
     """Print the JSON Schema of a kind of document."""
     from netprobe.core.errors import InputError
-    from netprobe.pipeline.schemas import schemas
+    from netprobe.pipeline.published import schemas
 
     known = schemas()
     if kind not in known:

@@ -73,8 +73,10 @@ def make_host(
     try:
         return Host.model_validate({"name": name, **fields})
     except ValidationError as error:
-        faults = [str(e["msg"]).removeprefix("Value error, ") for e in error.errors()]
-        places = [".".join(str(p) for p in e["loc"]) for e in error.errors()]
+        # A field that was not written is the name again, and so is its fault.
+        written = [e for e in error.errors() if e["loc"][:1] in (("name",), ()) or e["loc"][0] in fields]
+        faults = [str(e["msg"]).removeprefix("Value error, ") for e in written]
+        places = [".".join(str(p) for p in e["loc"]) for e in written]
         text = "; ".join(f if "name" in f or "target" in f else f"{p}: {f}" for p, f in zip(places, faults))
         raise HostsError(text, source=source, line=line) from None
 

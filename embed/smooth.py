@@ -18,8 +18,10 @@ from netprobe.embed.prepare import Prepared
 
 # A zero distance (two machines on one board) is this far from nothing, in units of the median.
 _LOG_OFFSET = 1e-3
-# The narrowest kernel: rows closer than this (in log units) always count as alike.
-_NARROWEST = 5e-3
+# Rows closer than this (in log units) always count as alike.
+_LEAST_NOISE = 0.02
+# Width of the kernel in units of what chance does to a gap between two rows of one rack.
+_SLACK = 1.2
 # A missing pair needs likes of this much weight in all before their average is believed.
 _ENOUGH_WEIGHT = 0.5
 
@@ -38,13 +40,16 @@ def smooth(prepared: Prepared) -> NDArray[np.float64]:
     centre = level.sum() / weight.sum()
     level = np.where(prepared.measured, level - centre, 0.0)
     gap = _joined_gaps(_profile_gaps(level, weight), prepared.measured)
-    width = _bandwidth(gap)
-    estimate, support = _average(level, weight, np.exp(-0.5 * (gap / width) ** 2))
+    floor = _noise_floor(gap)
+    # A gap is a mean over the hosts both were measured to: the more of them, the less it varies by chance.
+    common = max(float(np.median(weight.sum(axis=1))) * float(weight.mean()), 2.0)
+    width = floor * (2.0 / common) ** 0.25 * _SLACK
+    estimate, support = _average(level, weight, _kernel(gap, floor, width))
     # A measured pair is its own support; only holes can lack it.
     holes = ~prepared.measured & (support < _ENOUGH_WEIGHT)
     while holes.any() and width < 100.0:
         width *= 2.0
-        wider, support = _average(level, weight, np.exp(-0.5 * (gap / width) ** 2))
+        wider, support = _average(level, weight, _kernel(gap, floor, width))
         estimate = np.where(holes, wider, estimate)
         holes &= support < _ENOUGH_WEIGHT
     if holes.any():
@@ -91,12 +96,21 @@ def _joined_gaps(gap: NDArray[np.float64], measured: NDArray[np.bool_]) -> NDArr
     return np.asarray(np.maximum(joined, joined.T))
 
 
-def _bandwidth(gap: NDArray[np.float64]) -> float:
-    """How far apart two rows of one rack are: the median host's distance to the row most like its own."""
+def _noise_floor(gap: NDArray[np.float64]) -> float:
+    """How far apart two rows of one rack are by noise: the median host's gap to the row most like its own."""
     away = np.where(np.eye(len(gap), dtype=bool), np.inf, gap)
     nearest = away.min(axis=1)
     nearest = nearest[np.isfinite(nearest)]
-    return max(float(np.median(nearest)), _NARROWEST) if len(nearest) else _NARROWEST
+    return max(float(np.median(nearest)), _LEAST_NOISE) if len(nearest) else _LEAST_NOISE
+
+
+def _kernel(gap: NDArray[np.float64], floor: float, width: float) -> NDArray[np.float64]:
+    """(N, N) how much alike two rows are: 1 up to the noise floor, then falling as a Gaussian of ``width``.
+
+    Without the floor the many hosts of other racks would outweigh the few of the own one in large fleets.
+    """
+    beyond = np.maximum(gap**2 - floor**2, 0.0)
+    return np.asarray(np.exp(-0.5 * beyond / width**2))
 
 
 def _average(

@@ -56,8 +56,13 @@ class Chain:
     score: Score | None = None
 
 
-def check_stages(options: ChainOptions) -> None:
-    """Refuse, before a packet leaves, what a later stage could not do. Raises PlatformError or InputError."""
+def check_chain(options: ChainOptions, names: Sequence[str]) -> None:
+    """Refuse, before a packet leaves, what a later stage could not do. Raises PlatformError or InputError.
+
+    ``names`` are those of the hosts.
+    """
+    if options.root is not None and options.root not in names:
+        raise InputError(f"--root {options.root!r} is none of the {len(names)} hosts")
     until = STAGES.index(options.last)
     missing = [name for name in ("torch", "sklearn") if importlib.util.find_spec(name) is None]
     if until >= STAGES.index("map") and missing:
@@ -78,9 +83,8 @@ def run_chain(
     on_stage: Callable[[Stage], None] = lambda _stage: None,
 ) -> Chain:
     """Run the stages into ``folder``, which exists and holds none of our files."""
+    check_chain(options, [host.name for host in hosts])
     until = STAGES.index(options.last)
-    if options.root is not None and options.root not in {host.name for host in hosts}:
-        raise InputError(f"--root {options.root!r} is none of the {len(hosts)} hosts")
     on_stage("scan")
     scanned = scan(hosts, launcher=launcher, folder=folder, options=options.scan, on_event=on_event)
     if until < STAGES.index("map"):

@@ -21,6 +21,8 @@ from netprobe.probe.launch import NoiseError, skip_to_marker
 STREAM_LIMIT = 1 << 16
 STDERR_BYTES = 8192
 POLL_S = 0.005
+END_POLL_S = 0.1
+LAST_WORDS_S = 0.5
 
 
 class _Tail(asyncio.Protocol):
@@ -84,11 +86,18 @@ class ProcessChannel:
 
     async def handshake(self, marker: bytes) -> None:
         """Wait for the agent's marker. Raises NoiseError when it cannot come any more."""
+        reading = asyncio.ensure_future(skip_to_marker(self.reader, marker))
         try:
-            self.noise = (await skip_to_marker(self.reader, marker))[-STDERR_BYTES:]
-        except NoiseError as error:
-            self.noise = error.noise[-STDERR_BYTES:]
-            raise
+            while not self._has_ended():
+                done, _ = await asyncio.wait({reading}, timeout=END_POLL_S)
+                if done:
+                    break
+            # Something the child left behind may hold its output open: that is no agent.
+            self.noise = (await asyncio.wait_for(reading, LAST_WORDS_S))[-STDERR_BYTES:]
+        except (asyncio.TimeoutError, TimeoutError):
+            raise NoiseError("the command ended before the agent answered", b"") from None
+        finally:
+            reading.cancel()
 
     def write(self, data: bytes) -> None:
         if not self._input.is_closing():

@@ -56,6 +56,14 @@ class ScanOutcome:
     visits: tuple[VisitResult, ...] = field(default=(), repr=False)
 
 
+class NoReadingError(NothingMeasuredError):
+    """No link gave a reading; ``outcome`` holds what was seen all the same: who was not reached, and why."""
+
+    def __init__(self, message: str, outcome: ScanOutcome) -> None:
+        self.outcome = outcome
+        super().__init__(message)
+
+
 def build_outcome(
     outcomes: Sequence[HostOutcome],
     visits: Sequence[VisitResult],
@@ -65,15 +73,13 @@ def build_outcome(
     duration_s: float,
     interrupted: bool = False,
 ) -> ScanOutcome:
-    """The document and the arrays. Raises NothingMeasuredError for two hosts or more without a reading."""
+    """The document and the arrays. Raises NoReadingError for two hosts or more without a reading."""
     ordered = sorted(visits, key=lambda v: (v.round, v.src, v.dst))
     matrices = link_matrices(len(outcomes), ordered)
     hosts = _scanned(outcomes, ordered, matrices["p10"])
     measured = bool(np.isfinite(matrices["p10"]).any())
-    if len(outcomes) > 1 and not measured and not interrupted:
-        raise NothingMeasuredError(_nothing(hosts))
     status: DocumentStatus = "ok" if all(h.status == "ok" for h in hosts) and not interrupted else "partial"
-    if interrupted and not measured and len(outcomes) > 1:
+    if not measured and len(outcomes) > 1:
         status = "failed"
     names = [outcome.host.name for outcome in outcomes]
     scan = Scan(
@@ -89,9 +95,12 @@ def build_outcome(
         rounds=rounds,
         duration_s=duration_s,
     )
-    return ScanOutcome(
+    outcome = ScanOutcome(
         scan=scan, samples=sample_table(ordered), interrupted=interrupted, visits=tuple(ordered)
     )
+    if scan.status == "failed" and not interrupted:
+        raise NoReadingError(_nothing(hosts), outcome)
+    return outcome
 
 
 def link_matrices(hosts: int, visits: Sequence[VisitResult]) -> dict[str, NDArray[np.float64]]:

@@ -31,12 +31,16 @@ class Reflector:
         self.token = token
         self.sock = stamping.udp_socket(address)
         self.wildcard = False
-        self.address, self.port = self._bind(address, ports)
-        self.level = stamping.enable(self.sock, best)
-        if self.sock.family == socket.AF_INET6:
-            self.sock.setsockopt(socket.IPPROTO_IPV6, stamping.IPV6_RECVHOPLIMIT, 1)
-        else:
-            self.sock.setsockopt(socket.IPPROTO_IP, stamping.IP_RECVTTL, 1)
+        try:
+            self.address, self.port = self._bind(address, ports)
+            self.level = stamping.enable(self.sock, best)
+            if self.sock.family == socket.AF_INET6:
+                self.sock.setsockopt(socket.IPPROTO_IPV6, stamping.IPV6_RECVHOPLIMIT, 1)
+            else:
+                self.sock.setsockopt(socket.IPPROTO_IP, stamping.IP_RECVTTL, 1)
+        except OSError:
+            self.sock.close()
+            raise
         self.sent_to = {}  # type: dict[Any, tuple[int, int, int]]
         self.pending = {}  # type: dict[int, tuple[Any, int]]
         self.sends = 0

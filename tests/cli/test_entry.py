@@ -67,12 +67,12 @@ def test_version() -> None:
 def test_a_bug_of_ours_is_exit_1_without_a_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import netprobe.pipeline.schemas
+    import netprobe.pipeline.published
 
     def broken() -> None:
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setattr(netprobe.pipeline.schemas, "schemas", broken)
+    monkeypatch.setattr(netprobe.pipeline.published, "schemas", broken)
     assert run(["schema", "scan"]) == 1
     err = capsys.readouterr().err
     assert "internal error" in err

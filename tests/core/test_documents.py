@@ -23,7 +23,7 @@ from netprobe.core.errors import DocumentError
 from netprobe.core.hosts import Host
 from netprobe.core.map import Map
 from netprobe.core.scan import Scan
-from netprobe.pipeline.schemas import schemas
+from netprobe.pipeline.published import schemas
 from tests.documents import make_scan, rack_rtt, rack_scan
 
 
