@@ -3,6 +3,7 @@
 SEED ?= 1
 TABLE ?=
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 
 .PHONY: help setup setup-demo demo test check schemas format bench clean
 
@@ -12,7 +13,7 @@ help:
 	@echo 'make check              linters, types, layers, published schemas'
 	@echo 'make schemas            write docs/schemas/ anew from the models'
 	@echo 'make format             let ruff format the code'
-	@echo 'make bench [TABLE=name] print a table of the README; without TABLE, list them'
+	@echo 'make bench [TABLE=name] print a table of the README; without TABLE, list them (BENCH_ARGS=...)'
 	@echo 'make setup              system packages, .venv and Python packages, for all of the above'
 	@echo 'make clean              remove .venv, caches, build output and what the demo left'
 
@@ -39,7 +40,7 @@ format: setup
 	@.venv/bin/ruff check --fix .
 
 bench:
-	@scripts/bench.sh '$(TABLE)'
+	@scripts/bench.sh '$(TABLE)' $(BENCH_ARGS)
 
 clean:
 	rm -rf .venv build dist *.egg-info demo-out demo-out-attempt-* .coverage

@@ -18,7 +18,7 @@ SIGNIFICANCE = 0.025
 # Locality below this contrast is real at most, but of no use to a job.
 LEAST_CONTRAST = 1.1
 # Permutations for a large fleet, where each takes a tenth of a second.
-_PERMUTATIONS_LARGE = 99
+_PERMUTATIONS_LARGE = 59
 _LARGE = 400
 
 _NONE = "no usable locality: keep your order"
@@ -40,7 +40,7 @@ def judge_locality(
     is grouped again, with every number of groups allowed, and its best score is compared with that of
     ``labels``: so the freedom of choosing the groups is in the p-value. Found means p <= 0.025 and a
     contrast of at least 1.1. Where even the clearest data could not give such a p (a handful of hosts), the
-    verdict is "cannot_tell". Above 400 hosts at most 99 permutations are drawn.
+    verdict is "cannot_tell". Above 400 hosts at most 59 permutations are drawn.
 
     Raises InputError for a bad matrix or labels of another length.
     """

@@ -1,12 +1,13 @@
 #!/bin/sh
-# Print one table of the README (scripts/bench.sh NAME runs bench/NAME.py), or list the tables.
+# Print one table of the README, or list the tables. scripts/bench.sh NAME [OPTION...] runs bench/NAME.py.
 set -eu
 cd "$(dirname "$0")/.."
 table=${1:-}
 
 if [ -n "$table" ] && [ -f "bench/$table.py" ]; then
     scripts/setup.sh test
-    exec .venv/bin/python "bench/$table.py"
+    shift
+    exec .venv/bin/python "bench/$table.py" "$@"
 fi
 
 [ -z "$table" ] || printf 'bench: there is no table %s\n' "$table" >&2

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,3 +24,31 @@ def data_folder() -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("NETPROBE_DATA names no folder of real data")
     return Path(folder)
+
+
+def lab_is_missing() -> str | None:
+    """Why this machine can hold no lab; None when it can."""
+    if sys.platform != "linux":
+        return "a lab needs Linux"
+    if os.geteuid() != 0:
+        return "a lab needs root"
+    for program in ("ip", "nsenter", "unshare"):
+        if shutil.which(program) is None:
+            return f"a lab needs {program}"
+    if not any(map(shutil.which, ("cc", "gcc", "clang"))):
+        return "a lab needs a C compiler"
+    made = subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False)
+    return None if made.returncode == 0 else "network namespaces cannot be made here"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    marked = [item for item in items if item.get_closest_marker("lab")]
+    reason = lab_is_missing() if marked else None
+    if reason is not None:
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason=reason))
+    elif marked and not config.option.collectonly:
+        # Labs share the machine's cores and its real-time priorities: one run of the tests at a time. The
+        # lock goes with this process.
+        lock = os.open("/run/netprobe-tests.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)

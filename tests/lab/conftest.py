@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -19,29 +18,6 @@ from netprobe.lab.switch import COMPILE_FLAGS, SOURCE
 _TRAFFIC = Path(__file__).with_name("traffic.py")
 
 Pairs = Sequence[tuple[LabHost, LabHost]]
-
-
-def _missing() -> str | None:
-    if sys.platform != "linux":
-        return "a lab needs Linux"
-    if os.geteuid() != 0:
-        return "a lab needs root"
-    for program in ("ip", "nsenter", "unshare"):
-        if shutil.which(program) is None:
-            return f"a lab needs {program}"
-    if not any(map(shutil.which, ("cc", "gcc", "clang"))):
-        return "a lab needs a C compiler"
-    made = subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False)
-    return None if made.returncode == 0 else "network namespaces cannot be made here"
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
-    marked = [item for item in items if item.get_closest_marker("lab") and here in item.path.parents]
-    reason = _missing() if marked else None
-    if reason is not None:
-        for item in marked:
-            item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(scope="module")

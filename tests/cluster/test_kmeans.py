@@ -1,0 +1,116 @@
+"""The constrained k-means: exact assignment, kept sizes, and the published algorithm's inertia."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+
+from netprobe.cluster import ConstrainedKMeans
+from netprobe.cluster.kmeans import assign, constrained_kmeans
+from netprobe.core.errors import InfeasibleError
+
+
+def _allowed(n: int, k: int, size_min: int, size_max: int) -> list[tuple[int, ...]]:
+    return [
+        labels
+        for labels in itertools.product(range(k), repeat=n)
+        if all(size_min <= labels.count(group) <= size_max for group in range(k))
+    ]
+
+
+def _inertia(points: NDArray[np.float64], labels: tuple[int, ...]) -> float:
+    chosen = np.array(labels)
+    return sum(
+        float(((points[chosen == g] - points[chosen == g].mean(axis=0)) ** 2).sum()) for g in set(labels)
+    )
+
+
+@settings(max_examples=40)
+@given(st.integers(2, 6), st.integers(1, 3), st.integers(0, 10**6), st.data())
+def test_assignment_equals_brute_force(n: int, k: int, seed: int, data: st.DataObject) -> None:
+    k = min(k, n)
+    size_min = data.draw(st.integers(0, n // k))
+    size_max = data.draw(st.integers(max(size_min, -(-n // k)), n))
+    cost = np.random.default_rng(seed).random((n, k))
+    labels = assign(cost, size_min=size_min, size_max=size_max)
+    counts = np.bincount(labels, minlength=k)
+    assert counts.min() >= size_min and counts.max() <= size_max
+    best = min(
+        sum(cost[i, group] for i, group in enumerate(choice)) for choice in _allowed(n, k, size_min, size_max)
+    )
+    assert cost[np.arange(n), labels].sum() == pytest.approx(best)
+
+
+def test_inertia_meets_the_exhaustive_optimum_at_small_sizes() -> None:
+    met = 0
+    for seed in range(20):
+        points = np.random.default_rng(seed).normal(size=(7, 2))
+        best = min(_inertia(points, labels) for labels in _allowed(7, 3, 2, 3))
+        run = constrained_kmeans(
+            points, 3, size_min=2, size_max=3, restarts=20, max_iter=100, tol=0.0, seed=seed
+        )
+        assert run.inertia >= best - 1e-9
+        met += run.inertia <= best + 1e-9
+    assert met >= 16
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 40), st.integers(1, 6), st.integers(0, 10**6), st.booleans())
+def test_sizes_are_kept_and_no_group_is_lost(n: int, k: int, seed: int, identical: bool) -> None:
+    k = min(k, n)
+    points = np.zeros((n, 2)) if identical else np.random.default_rng(seed).normal(size=(n, 2))
+    size_min, size_max = max(1, n // k // 2), -(-n // k) + 1
+    model = ConstrainedKMeans(k, size_min=size_min, size_max=size_max, n_init=2, random_state=seed)
+    counts = np.bincount(model.fit_predict(points), minlength=k)
+    assert len(counts) == k
+    assert counts.min() >= size_min and counts.max() <= size_max
+    centres = np.stack([points[model.labels_ == group].mean(axis=0) for group in range(k)])
+    assert np.allclose(centres, model.cluster_centers_)
+    assert model.inertia_ == pytest.approx(float(((points - centres[model.labels_]) ** 2).sum()), abs=1e-9)
+
+
+def test_loose_limits_reach_the_inertia_of_plain_k_means() -> None:
+    rng = np.random.default_rng(0)
+    points = np.concatenate([rng.normal(centre, 0.3, (30, 2)) for centre in [(0, 0), (3, 0), (0, 3)]])
+    plain = KMeans(3, n_init=10, random_state=0).fit(points)
+    ours = ConstrainedKMeans(3, n_init=10, random_state=0).fit(points)
+    assert ours.inertia_ == pytest.approx(plain.inertia_)
+    assert np.array_equal(ours.predict(points), ours.labels_)
+
+
+def test_it_is_an_estimator_and_repeats_itself() -> None:
+    points = np.random.default_rng(1).normal(size=(40, 3))
+    model = ConstrainedKMeans(4, size_min=10, random_state=3)
+    again = clone(model)
+    assert np.array_equal(model.fit(points).labels_, again.fit(points).labels_)
+    assert model.get_params()["size_min"] == 10
+    assert np.bincount(model.labels_).tolist() == [10] * 4
+    assert model.n_iter_ >= 1
+
+
+@pytest.mark.parametrize(
+    ("limits", "hint"),
+    [
+        ({"n_clusters": 11}, "give 1 to 10 groups"),
+        ({"n_clusters": 3, "size_min": 4}, "least size of 0 to 3"),
+        ({"n_clusters": 3, "size_max": 3}, "largest size from 4"),
+    ],
+)
+def test_sizes_that_cannot_be_met_are_refused_with_the_range(limits: dict[str, int], hint: str) -> None:
+    with pytest.raises(InfeasibleError, match=hint):
+        ConstrainedKMeans(**limits).fit(np.random.default_rng(0).normal(size=(10, 2)))
+
+
+def test_importing_the_package_imports_neither_scikit_learn_nor_torch() -> None:
+    code = "import sys, netprobe.cluster, netprobe.embed; print({'sklearn', 'torch', 'pandas'} & set(sys.modules))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "set()"
