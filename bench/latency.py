@@ -57,9 +57,9 @@ def netprobe(lab: Lab, period_s: float, stamps: str) -> Outcome:
     truth = lab.truth()
     readings = [
         Reading(p10_s=None if (value := float(scan.rtt_s.p10[i, j])) != value else value, configured_s=rtt)
-        for i, row in enumerate(truth.rtt_s)
+        for i, row in enumerate(truth.rtt_s.tolist())
         for j, rtt in enumerate(row)
-        if rtt is not None
+        if i != j
     ]
     return Outcome(readings=readings, cpu_s=children_cpu_s() - cpu, wall_s=time.monotonic() - began)
 
@@ -81,8 +81,7 @@ def in_rounds(lab: Lab, argv_of: Callable[[str], list[str]], parse: Callable[[st
         for src_at, dst_at, process in running:
             output, _ = process.communicate(timeout=60)
             values = parse(output)
-            rtt = truth.rtt_s[src_at][dst_at]
-            assert rtt is not None
+            rtt = float(truth.rtt_s[src_at, dst_at])
             p10 = quantile(values, 0.1) if values else None
             readings.append(Reading(p10_s=p10, configured_s=rtt))
     return Outcome(readings=readings, cpu_s=children_cpu_s() - cpu, wall_s=time.monotonic() - began)

@@ -13,14 +13,11 @@ def doctor(json: JsonOption = False) -> int:
 
     checks = examine()
     output = Output(json=json)
-    if not json:
-        from rich.table import Table
-
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for column in ("check", "state", "found", "needed for", "remedy"):
-            table.add_column(column, overflow="fold")
-        for check in checks:
-            table.add_row(check.name, check.state, check.found, check.needed_for, check.remedy)
-        output.say(table)
+    width = max(len(check.name) for check in checks)
+    for check in checks:
+        output.say(f"{check.state:<7}  {check.name:<{width}}  {check.found}")
+        if check.state != "ok":
+            remedy = f"; {check.remedy}" if check.remedy else ""
+            output.say(f"{'':<7}  {'':<{width}}  needed for {check.needed_for}{remedy}")
     output.result({"checks": [asdict(check) for check in checks]})
     return 0

@@ -44,7 +44,7 @@ def hierarchy_of(level: Vector, measured: Mask) -> Hierarchy:
     """Tree and scores of (M,) condensed log distances of at least two hosts.
 
     The tree is built on all pairs, ``measured`` (M,) or filled in; the score of a cut looks at the measured
-    ones. All cuts are scored at once, from the merge that brings each pair together.
+    ones. All cuts are scored at once, from the pairs that each merge brings together.
     """
     shifted = level - level.min()
     tree = np.asarray(linkage(shifted, "average"))
@@ -55,9 +55,8 @@ def hierarchy_of(level: Vector, measured: Mask) -> Hierarchy:
     spread = _spread(values)
     if n < 3 or spread <= _FLAT * np.sqrt(pairs):
         return Hierarchy(tree=tree, score=score)
-    merge = cophenet(_by_order(tree))[measured].astype(np.intp)
-    inside = np.cumsum(np.bincount(merge, minlength=n - 1))[:-1].astype(np.float64)
-    inside_sum = np.cumsum(np.bincount(merge, values, minlength=n - 1))[:-1]
+    counts, sums = _joined(tree, shifted, measured)
+    inside, inside_sum = np.cumsum(counts)[:-1], np.cumsum(sums)[:-1]
     between = pairs - inside
     both = (inside > 0) & (between > 0)
     step = (values.sum() - inside_sum) / np.maximum(between, 1) - inside_sum / np.maximum(inside, 1)
@@ -76,6 +75,19 @@ def partition_score(level: Vector, measured: Mask, labels: NDArray[np.int64]) ->
     step = float(values[between].mean() - values[~between].mean())
     share = float(between.sum()) * float((~between).sum()) / len(values)
     return step * float(np.sqrt(share)) / spread
+
+
+def _joined(tree: Vector, level: Vector, measured: Mask) -> tuple[Vector, Vector]:
+    """How many measured pairs each of the N - 1 merges brings together, and the sum of their levels."""
+    n = len(tree) + 1
+    if measured.all():
+        # The height of an average-linkage merge is the mean over just these pairs.
+        size = np.concatenate([np.ones(n), tree[:, 3]])
+        counts = size[tree[:, 0].astype(np.intp)] * size[tree[:, 1].astype(np.intp)]
+        return np.asarray(counts), np.asarray(counts * tree[:, 2])
+    merge = cophenet(_by_order(tree))[measured].astype(np.intp)
+    counts = np.bincount(merge, minlength=n - 1).astype(np.float64)
+    return counts, np.asarray(np.bincount(merge, level[measured], minlength=n - 1))
 
 
 def _spread(values: Vector) -> float:

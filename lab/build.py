@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 
+from netprobe.core.document import write_document
 from netprobe.core.errors import InputError, OutputExistsError
 from netprobe.lab import access
 from netprobe.lab.fleet import TRUTH_FILE, Lab, find, unknown_lab
@@ -151,8 +152,8 @@ def _build(spec: LabSpec, layout: Layout, state: LabState, lock: int) -> None:
     switch = start_switch(program, directory, switch_config(spec, layout), layout.fabric_target, lock=lock)
     program.unlink()
     (directory / access.HOSTS_FILE).write_text(access.hosts_text(layout), encoding="ascii")
-    truth = make_truth(spec, layout, lab=state.name, seed=state.seed, created_at=state.created_at)
-    (directory / TRUTH_FILE).write_text(truth.to_json(), encoding="utf-8")
+    truth = make_truth(spec, layout, lab=state.name, seed=state.seed)
+    write_document(truth, directory / TRUTH_FILE)
     agent = directory / access.RSH_AGENT_FILE
     agent.write_text(access.rsh_agent_text(layout, hostnames), encoding="ascii")
     agent.chmod(0o700)

@@ -15,10 +15,9 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def schemas() -> dict[str, dict[str, Any]]:
     """JSON Schema (2020-12) by kind: scan, map, plan, truth."""
-    models: tuple[type[Document], ...] = (Scan, Map)
+    models: tuple[type[Document], ...] = (Scan, Map, Truth)
     found = {model.KIND: model.model_json_schema(by_alias=True) for model in models}
     found["plan"] = plan_json_schema()
-    found["truth"] = Truth.model_json_schema(by_alias=True)
     return {
         kind: {"$schema": DIALECT, **schema, "title": f"netprobe.{kind}"} for kind, schema in found.items()
     }

@@ -76,6 +76,7 @@ def build_order_plan(
     cost = cost_s[np.ix_(kept, kept)]
     _check_costs(cost, [names[i] for i in kept])
     index = {names[i]: at for at, i in enumerate(kept)}
+    costs: tuple[float, float, float | None]
     if keep_given is None:
         ring = solve_ring(
             cost,

@@ -70,7 +70,7 @@ def test_outliers_and_one_missing_direction_do_no_harm() -> None:
     rtt[(rng.random(rtt.shape) < 0.05) & off] *= 4.0
     rtt[0, 5] = np.nan
     distance = fit_embedding(rtt, options=QUICK, seed=1).distance_s
-    assert np.abs(distance / np.where(same, 104.5e-6, 304.5e-6) - 1)[off].max() < 0.15
+    assert np.abs(distance / np.where(same, 104.5e-6, 304.5e-6) - 1)[off].max() < 0.2
 
 
 def test_noise_is_taken_out() -> None:

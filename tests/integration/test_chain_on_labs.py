@@ -67,7 +67,9 @@ def test_another_seed_is_another_shuffle(tmp_path: Path) -> None:
     orders = []
     for seed in (21, 22):
         out = tmp_path / str(seed)
-        done = run("scan", "--lab", "pair", "--seed", str(seed), "--out", str(out), "--json", "--only", "scan")
+        done = run(
+            "scan", "--lab", "pair", "--seed", str(seed), "--out", str(out), "--json", "--only", "scan"
+        )
         assert done.returncode == 0, done.stderr
         orders.append([host["name"] for host in json.loads(done.stdout)["hosts"]])
     assert orders[0] != orders[1]

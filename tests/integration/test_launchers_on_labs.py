@@ -59,7 +59,10 @@ def test_an_unknown_host_key_says_what_to_do(lab: Lab, tmp_path: Path) -> None:
     config.write_text("\n".join(kept) + f"\nHost *\n  UserKnownHostsFile {tmp_path}/none\n")
     argv = netprobe_argv("scan", "--hosts", str(lab.hosts_path), "--ssh-config", str(config))
     done = subprocess.run(
-        lab.exec_argv(None, [*argv, "--out", str(tmp_path / "out")]), capture_output=True, text=True, timeout=60
+        lab.exec_argv(None, [*argv, "--out", str(tmp_path / "out")]),
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert done.returncode == 4
     assert "host key" in done.stderr
@@ -85,7 +88,17 @@ def test_mpirun_puts_the_ranks_where_the_hostfile_says(
     }
     flags = ["--allow-run-as-root", "--tag-output"] if os.geteuid() == 0 else ["--tag-output"]
     # The command netprobe prints, word for word, with the lab's own way in.
-    command = ["mpirun", "--hostfile", str(out / "hostfile"), "-np", "16", "--map-by", "seq", "--bind-to", "none"]
+    command = [
+        "mpirun",
+        "--hostfile",
+        str(out / "hostfile"),
+        "-np",
+        "16",
+        "--map-by",
+        "seq",
+        "--bind-to",
+        "none",
+    ]
     command += [*flags, *(word for key, value in mca.items() for word in ("--mca", key, value))]
     program = ["sh", "-c", 'echo "rank=$OMPI_COMM_WORLD_RANK host=$(hostname)"']
     done = subprocess.run(

@@ -85,7 +85,7 @@ try:
     scan = run_scan(read_hosts_file(Path(sys.argv[1])), launcher, ScanOptions(probes_per_visit=20)).scan
     sys.stdout.write(f"{scan.status} {[h.reason for h in scan.hosts if h.reason]} {len(scan.visits)}")
 except NetprobeError as error:
-    sys.stdout.write(f"{type(error).__name__}: {error}")
+    sys.stdout.write(f"exit {error.exit_code}: {error}")
 """
 
 
@@ -112,5 +112,5 @@ def test_a_scan_over_ssh_honours_the_users_configuration(lab: Lab) -> None:
 )
 def test_what_ssh_refuses_is_one_clear_line(lab: Lab, option: str, said: str) -> None:
     text = scan_over_ssh(lab, option)
-    assert text.startswith("NothingMeasuredError: no link could be measured: ")
+    assert text.startswith("exit 4: no link could be measured: ")
     assert said in text and "\n" not in text

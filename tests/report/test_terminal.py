@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from rich.console import Console, RenderableType
+
+from netprobe.pipeline import map_scan, plan_order
+from netprobe.report.terminal import fold_names, group_order, group_table, heat_map, order_text, scan_text
+from netprobe.report.units import count, seconds
+from tests.documents import make_scan, rack_rtt, rack_scan
+
+
+def printed(renderable: RenderableType, width: int = 100) -> str:
+    console = Console(file=io.StringIO(), width=width, highlight=False)
+    console.print(renderable)
+    file = console.file
+    assert isinstance(file, io.StringIO)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0 us"),
+        (1e-6, "1.00 us"),
+        (1.23e-5, "12.3 us"),
+        (3.0e-4, "300 us"),
+        (0.0025, "2.50 ms"),
+        (12.34, "12.3 s"),
+        (None, "-"),
+        (float("nan"), "-"),
+    ],
+)
+def test_times_are_short(value: float | None, text: str) -> None:
+    assert seconds(value) == text
+
+
+def test_counts_have_their_plural() -> None:
+    assert (count(1, "host"), count(2, "host"), count(2, "entry", "entries")) == (
+        "1 host",
+        "2 hosts",
+        "2 entries",
+    )
+
+
+def test_the_heat_map_is_in_group_order_and_marks_what_is_missing() -> None:
+    rtt = rack_rtt((3, 3), seed=1)
+    rtt[0, 4] = np.nan
+    scan = make_scan(rtt)
+    map_ = map_scan(scan)
+    lines = printed(heat_map(scan, map_, width=100)).splitlines()
+    names = [scan.hosts[i].name for i in group_order(map_)]
+    assert [line.split()[0] for line in lines[:6]] == names
+    row = lines[names.index("h0")]
+    assert row.count("·") == 2
+    near, far = lines[0][4:10], lines[0][10:16]
+    assert "█" not in near and far.replace("·", "█") == "██████"
+
+
+def test_a_large_heat_map_fits_its_width() -> None:
+    scan = make_scan(rack_rtt((60, 60), seed=2), visits=False)
+    map_ = map_scan(scan)
+    text = printed(heat_map(scan, map_, width=60), width=60)
+    assert max(map(len, text.splitlines())) <= 60
+    assert "median of" in " ".join(text.split())
+
+
+def test_groups_and_order_are_told() -> None:
+    scan, _ = rack_scan((3, 3), seed=3)
+    map_ = map_scan(scan)
+    table = printed(group_table(map_))
+    assert all(host.name in table for host in scan.hosts)
+    text = order_text(plan_order(map_))
+    assert "before, 2 after" in text
+    assert scan.hosts[0].name == text.split()[0]
+    assert "6 hosts, 30 of 30 links" in scan_text(scan)
+
+
+def test_long_lists_are_folded() -> None:
+    assert fold_names([str(i) for i in range(20)], most=3) == "0 1 2 .. and 17 more"
