@@ -5,7 +5,6 @@ import json
 import pytest
 
 from netprobe.cli.entry import run
-from netprobe.pipeline import doctor
 
 
 def test_doctor_says_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
@@ -19,8 +18,8 @@ def test_doctor_says_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_is_missing_comes_with_a_remedy(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(doctor.shutil, "which", lambda *_args, **_kwargs: None)
-    monkeypatch.setattr(doctor.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr("shutil.which", lambda *_args, **_kwargs: None)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
     assert run(["doctor"]) == 0
     out = capsys.readouterr().out
     assert "missing  iperf3" in out
