@@ -10,6 +10,7 @@ from netprobe.core.scan import Scan
 from netprobe.lab.truth import Truth
 from netprobe.plan.registry import plan_json_schema
 
+KINDS = ("scan", "map", "plan", "truth")
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -18,6 +19,4 @@ def schemas() -> dict[str, dict[str, Any]]:
     models: tuple[type[Document], ...] = (Scan, Map, Truth)
     found = {model.KIND: model.model_json_schema(by_alias=True) for model in models}
     found["plan"] = plan_json_schema()
-    return {
-        kind: {"$schema": DIALECT, **schema, "title": f"netprobe.{kind}"} for kind, schema in found.items()
-    }
+    return {kind: {"$schema": DIALECT, **found[kind], "title": f"netprobe.{kind}"} for kind in KINDS}
