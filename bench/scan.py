@@ -20,13 +20,13 @@ def family(root: int) -> list[int]:
     found, frontier = [root], [root]
     while frontier:
         pid = frontier.pop()
-        for task in Path(f"/proc/{pid}/task").glob("*/children"):
-            try:
-                children = [int(word) for word in task.read_text().split()]
-            except OSError:
-                continue
-            found += children
-            frontier += children
+        try:
+            tasks = list(Path(f"/proc/{pid}/task").iterdir())
+            children = [int(word) for task in tasks for word in (task / "children").read_text().split()]
+        except OSError:  # it has just ended
+            continue
+        found += children
+        frontier += children
     return found
 
 

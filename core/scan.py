@@ -61,11 +61,11 @@ class Visit(Record):
     port: int | None = Field(default=None, ge=0, le=65535)
     """Port of ``dst`` that was probed."""
     stamps: Stamps | None = None
-    """Best stamps that all of its samples have: kernel at both ends, kernel on receipt, or user space."""
+    """Stamps of its samples: kernel at both ends, kernel on receipt only, or user space; never mixed."""
     sent: int = Field(ge=0)
     received: int = Field(ge=0)
     samples: int = Field(default=0, ge=0)
-    """Readings kept: received less the warm-up, those without a full set of stamps and the rejected."""
+    """Readings kept: received less the first to arrive, those without a full set of stamps, the rejected."""
     rejected: int = Field(default=0, ge=0)
     """Readings that cannot be (negative, say after a clock step)."""
     beside: int = Field(ge=0)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import shlex
+import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -115,6 +117,9 @@ def run_chain_on_lab(
     on_stage: Callable[[Stage], None] = lambda _stage: None,
 ) -> Chain:
     """The chain on a lab that is made for it and removed whatever happens; scored against the truth."""
+    # This Python rather than whatever python3 the PATH finds: the lab's hosts are this machine.
+    python = options.scan.python or shlex.quote(sys.executable)
+    options = replace(options, scan=replace(options.scan, python=python))
     with lab_.temporary(spec, seed=options.seed) as made:
         truth = made.truth()
         files.save_bytes(made.truth_path.read_bytes(), folder / files.TRUTH)

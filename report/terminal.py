@@ -129,7 +129,7 @@ def order_text(plan: OrderPlan) -> str:
         line += ": your order is already as good"
     if plan.crossings is not None and plan.crossings_given is not None:
         line += f"; ring hops between groups: {plan.crossings_given} before, {plan.crossings} after"
-    return f"{fold_names(plan.order, 64)}\n{line}"
+    return f"order, rank 0 first: {fold_names(plan.order, 64)}\n{line}"
 
 
 def scan_text(scan: Scan) -> str:
