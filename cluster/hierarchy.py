@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import cophenet, fcluster, linkage
 
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -31,6 +30,8 @@ class Hierarchy:
 
     def cut(self, k: int) -> NDArray[np.int64]:
         """(N,) labels of the cut into exactly k groups, ties between equal heights included."""
+        from scipy.cluster.hierarchy import fcluster
+
         n = len(self.tree) + 1
         if k >= n:
             return np.arange(n, dtype=np.int64)
@@ -46,6 +47,8 @@ def hierarchy_of(level: Vector, measured: Mask) -> Hierarchy:
     The tree is built on all pairs, ``measured`` (M,) or filled in; the score of a cut looks at the measured
     ones. All cuts are scored at once, from the pairs that each merge brings together.
     """
+    from scipy.cluster.hierarchy import linkage
+
     shifted = level - level.min()
     tree = np.asarray(linkage(shifted, "average"))
     n = len(tree) + 1
@@ -79,6 +82,8 @@ def partition_score(level: Vector, measured: Mask, labels: NDArray[np.int64]) ->
 
 def _joined(tree: Vector, level: Vector, measured: Mask) -> tuple[Vector, Vector]:
     """How many measured pairs each of the N - 1 merges brings together, and the sum of their levels."""
+    from scipy.cluster.hierarchy import cophenet
+
     n = len(tree) + 1
     if measured.all():
         # The height of an average-linkage merge is the mean over just these pairs.

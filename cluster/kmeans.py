@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from netprobe.core.errors import InfeasibleError
 
@@ -49,6 +48,8 @@ def assign(cost: NDArray[np.float64], *, size_min: int, size_max: int) -> NDArra
     points simply go where they like best, so the matching is n by n; with one, each group has further
     places. Feasibility is the caller's business (`check_sizes`).
     """
+    from scipy.optimize import linear_sum_assignment
+
     n, k = cost.shape
     labels = np.asarray(cost.argmin(axis=1), dtype=np.int64)
     counts = np.bincount(labels, minlength=k)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
 from netprobe.core.errors import InputError
 
@@ -105,6 +104,8 @@ def winsorise(prepared: Prepared, *, factor: float) -> Prepared:
 
 def unidentified_pairs(measured: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """(N, N): true where no chain of measured pairs joins the two hosts."""
+    from scipy.sparse.csgraph import connected_components
+
     _, island = connected_components(measured, directed=False)
     return np.asarray(island[:, None] != island[None, :], dtype=np.bool_)
 

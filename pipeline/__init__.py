@@ -2,15 +2,22 @@
 
     hosts -> scan() -> map_scan() -> plan_order() -> export_hostfile()
 
-Each takes documents and gives a document; ``files`` writes them. Nothing here prints.
+Each takes documents and gives a document; ``files`` writes them. Nothing here prints. The names below are
+loaded when they are first used: a scan should not carry the solvers' libraries in memory.
 """
 
-from netprobe.pipeline.chain import Chain, ChainOptions, run_chain, run_chain_on_lab
-from netprobe.pipeline.exporting import export_hostfile
-from netprobe.pipeline.mapping import MapOptions, map_scan
-from netprobe.pipeline.planning import plan_order
-from netprobe.pipeline.published import schemas
-from netprobe.pipeline.scanning import scan
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from netprobe.pipeline.chain import Chain, ChainOptions, run_chain, run_chain_on_lab
+    from netprobe.pipeline.exporting import export_hostfile
+    from netprobe.pipeline.mapping import MapOptions, map_scan
+    from netprobe.pipeline.planning import plan_order
+    from netprobe.pipeline.published import schemas
+    from netprobe.pipeline.scanning import scan
 
 __all__ = [
     "Chain",
@@ -24,3 +31,22 @@ __all__ = [
     "scan",
     "schemas",
 ]
+
+_HOMES = {
+    "Chain": "chain",
+    "ChainOptions": "chain",
+    "MapOptions": "mapping",
+    "export_hostfile": "exporting",
+    "map_scan": "mapping",
+    "plan_order": "planning",
+    "run_chain": "chain",
+    "run_chain_on_lab": "chain",
+    "scan": "scanning",
+    "schemas": "published",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
