@@ -48,6 +48,7 @@ def run(args: Sequence[str]) -> int:
 def _fail(args: Sequence[str], message: str, code: int) -> int:
     line = " ".join(message.split())
     print(f"netprobe: {line}", file=sys.stderr)
-    if "--json" in args:
+    # After `lab exec` the words are another program's.
+    if "--json" in args and "exec" not in args[:2]:
         print(json.dumps({"error": line, "exit_code": code}))
     return code

@@ -19,7 +19,7 @@ ElasticityOption = Annotated[
         "--elasticity",
         min=1.0,
         max=2.0,
-        help="With sqrt or --k: groups hold at least floor(sqrt N / ELASTICITY) hosts.",
+        help="With sqrt: groups hold at least floor(sqrt N / ELASTICITY) hosts.",
     ),
 ]
 MethodOption = Annotated[

@@ -34,12 +34,12 @@ def scan(
         str | None, typer.Option("--only", metavar="STAGE", help="Stop after this stage: scan, map or plan.")
     ] = None,
     via: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--via",
-            help="How to reach the hosts: ssh, local, or a template such as 'ip netns exec {target}'.",
+            help="How to reach the hosts: ssh (default), local, or a template: 'ip netns exec {target}'.",
         ),
-    ] = "ssh",
+    ] = None,
     ssh_config: Annotated[
         Path | None, typer.Option("--ssh-config", metavar="FILE", help="Passed to ssh as -F.")
     ] = None,
@@ -50,8 +50,9 @@ def scan(
         str | None, typer.Option("--python", help="The Python to run on the hosts, 3.8 or later (python3).")
     ] = None,
     fan_out: Annotated[
-        int, typer.Option("--fan-out", min=1, help="How many hosts are being connected to at a time.")
-    ] = 16,
+        int | None,
+        typer.Option("--fan-out", min=1, help="How many hosts are being connected to at a time (16)."),
+    ] = None,
     start_timeout: Annotated[
         float,
         typer.Option("--start-timeout", metavar="SECONDS", help="A host not up by then is unreachable."),
@@ -94,6 +95,10 @@ def scan(
 
     if (hosts is None) == (lab is None):
         raise InputError("give either --hosts FILE or --lab SPEC")
+    reach = {"--via": via, "--ssh-config": ssh_config, "--ssh-option": ssh_option, "--fan-out": fan_out}
+    given = [name for name, value in reach.items() if value]
+    if lab is not None and given:
+        raise InputError(f"{' and '.join(given)} cannot go with --lab: a lab has its own way in")
     if only not in (None, "scan", "map", "plan"):
         raise InputError(f"--only {only!r} is none of scan, map, plan")
     options = ChainOptions(
@@ -117,8 +122,8 @@ def scan(
     )
     folder = out or Path(f"netprobe-{datetime.now():%Y%m%d-%H%M%S}")
     output = Output(json=json, quiet=quiet)
-    launch = {"ssh_config": ssh_config, "ssh_options": ssh_option or [], "fan_out": fan_out}
-    chain = _run(hosts, lab, via, launch, folder, force, options, output)
+    launch = {"ssh_config": ssh_config, "ssh_options": ssh_option or [], "fan_out": fan_out or 16}
+    chain = _run(hosts, lab, "ssh" if via is None else via, launch, folder, force, options, output)
     _show(chain, output)
     return 0 if chain.scan.status == "ok" else 3
 
@@ -149,14 +154,14 @@ def _run(
     """Everything is read and checked before the folder is made or a packet leaves."""
     from netprobe.cli.progress import ScanProgress
     from netprobe.formats import load_hosts
-    from netprobe.lab import lay_out, load_spec
+    from netprobe.lab import load_spec
     from netprobe.pipeline import files
-    from netprobe.pipeline.chain import check_chain, run_chain, run_chain_on_lab
+    from netprobe.pipeline.chain import check_chain, check_lab, run_chain, run_chain_on_lab
     from netprobe.probe.via import parse_via
 
     if lab is not None:
         spec = load_spec(lab)
-        check_chain(options, [host.name for host in lay_out(spec, seed=options.seed).hosts])
+        check_lab(spec, options)
         files.prepare_folder(folder, force=force)
         with ScanProgress(output) as progress:
             return run_chain_on_lab(
@@ -165,7 +170,7 @@ def _run(
     given = load_hosts(hosts or "")
     launcher = parse_via(via, **launch)
     launcher.check(given)
-    check_chain(options, [host.name for host in given])
+    check_chain(options, given)
     files.prepare_folder(folder, force=force)
     with ScanProgress(output) as progress:
         return run_chain(
@@ -232,6 +237,8 @@ def summary(chain: Chain) -> dict[str, Any]:
         data |= map_summary(chain.map)
     if chain.plan is not None:
         data |= plan_summary(chain.plan)
+    if chain.exported is not None:
+        data["command"] = chain.exported.command
     if chain.score is not None:
         data |= {
             "ari": chain.score.ari,

@@ -21,10 +21,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from netprobe._version import __version__
 from netprobe.core.errors import DocumentError
-from netprobe.core.hosts import Host
+from netprobe.core.hosts import Host, is_ip_address
 from netprobe.core.matrix import SideFile, round_float
 
-MAX_DOCUMENT_BYTES = 2 * 1024**3
+MAX_DOCUMENT_BYTES = 1024**3
+HEADER_KEYS = ("schema", "created_at", "generator", "seed", "parents")
 TIME_STAMP_KEYS = frozenset({"created_at"})
 _SCHEMA_NAME = re.compile(r"netprobe\.([a-z_]+)/(\d{1,9})\.(\d{1,9})")
 
@@ -65,7 +66,7 @@ class Document(Record):
     model_config = ConfigDict(populate_by_name=True)
 
     schema_: str = Field(alias="schema")
-    created_at: str = Field(default_factory=now_utc)
+    created_at: str = Field(default_factory=now_utc, pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
     generator: Generator = Field(default_factory=Generator)
     seed: int = Field(default=0, ge=0)
     parents: list[Parent] = Field(default_factory=list)
@@ -92,18 +93,23 @@ def dump(document: BaseModel, side: SideFile | None = None) -> dict[str, Any]:
 def canonical_sha256(document: BaseModel) -> str:
     """SHA-256 of the canonical content: sorted keys, 9 significant digits, time stamps left out."""
     side = SideFile(name="")
-    data = _without_time_stamps(dump(document, side))
+    data = _canonical(dump(document, side))
     text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def write_document(document: Document, path: Path) -> None:
-    """Write ``path`` (and ``path`` with suffix .npz when matrices are large) atomically."""
-    side = SideFile(name=path.with_suffix(".npz").name)
+    """Write ``path`` (and its side file when matrices are large) atomically."""
+    side = SideFile(name=side_path(path).name)
     data = dump(document, side)
     if side.arrays:
-        write_atomically(path.with_suffix(".npz"), side.to_bytes())
+        write_atomically(side_path(path), side.to_bytes())
     write_atomically(path, (to_json(data) + "\n").encode())
+
+
+def side_path(path: Path) -> Path:
+    """Where the large matrices of the document at ``path`` stand."""
+    return path.with_name(path.name + ".npz")
 
 
 def to_json(data: Any, indent: int = 0) -> str:
@@ -123,9 +129,13 @@ def read_json(path: Path) -> dict[str, Any]:
     """The JSON object in ``path``. Raises DocumentError when it is missing, truncated or no object."""
     source = str(path)
     try:
-        if path.stat().st_size > MAX_DOCUMENT_BYTES:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise DocumentError("no regular file", source=source)
+        with path.open("rb") as stream:
+            content = stream.read(MAX_DOCUMENT_BYTES + 1)
+        if len(content) > MAX_DOCUMENT_BYTES:
             raise DocumentError(f"larger than {MAX_DOCUMENT_BYTES} bytes", source=source)
-        text = path.read_bytes().decode("utf-8-sig")
+        text = content.decode("utf-8-sig")
         data = json.loads(text, parse_constant=_no_constant)
     except FileNotFoundError:
         raise DocumentError("no such document", source=source) from None
@@ -164,6 +174,14 @@ def parse_document(model: type[D], data: dict[str, Any], *, source: str, folder:
             "netprobe reads: update netprobe",
             source=source,
         )
+    if major < model.VERSION[0]:
+        raise DocumentError(
+            f"has version {major}.x of the {kind} format, and this netprobe reads {model.schema_name()}",
+            source=source,
+        )
+    missing = [key for key in HEADER_KEYS if key not in data]
+    if missing:
+        raise DocumentError(f"its header lacks {', '.join(missing)}", source=source)
     try:
         return model.model_validate(data, context={} if folder is None else {"folder": folder})
     except ValidationError as error:
@@ -187,10 +205,17 @@ def validation_text(error: ValidationError, most: int = 3) -> str:
 
 def check_same_hosts(ours: list[Host], theirs: list[Host], *, what: str, source: str | None = None) -> None:
     """Refuse to apply a document to another list of hosts than its own (order does not matter)."""
-    mine, other = {h.name for h in ours}, {h.name for h in theirs}
-    if mine == other:
+    mine, other = {h.name: h.address for h in ours}, {h.name: h.address for h in theirs}
+    if set(mine) == set(other):
+        for name, address in mine.items():
+            there = other[name]
+            # A name may stand for the address that a scan resolved it to: only literals can differ.
+            if address and there and is_ip_address(address) and is_ip_address(there) and address != there:
+                raise DocumentError(
+                    f"host {name!r} has the address {there}, and {address} in {what}", source=source
+                )
         return
-    missing, extra = sorted(mine - other)[:3], sorted(other - mine)[:3]
+    missing, extra = sorted(set(mine) - set(other))[:3], sorted(set(other) - set(mine))[:3]
     parts = [f"lacks {', '.join(missing)}"] if missing else []
     parts += [f"has {', '.join(extra)} besides"] if extra else []
     raise DocumentError(f"its hosts differ from those of {what}: it {' and '.join(parts)}", source=source)
@@ -223,20 +248,16 @@ def _rounded(data: Any) -> Any:
     if isinstance(data, dict):
         return {key: _rounded(value) for key, value in data.items()}
     if isinstance(data, list):
-        if data and isinstance(data[0], list):
-            return data if _is_matrix(data) else [_rounded(v) for v in data]
         return [_rounded(value) for value in data]
     return data
 
 
-def _is_matrix(rows: list[Any]) -> bool:
-    """Matrices are rounded by their own serializer; walking them again would double the time."""
-    return all(isinstance(row, list) and len(row) == len(rows) for row in rows) and len(rows) > 2
-
-
-def _without_time_stamps(data: Any) -> Any:
+def _canonical(data: Any) -> Any:
+    """Without time stamps, and with arrays in side files as their digests alone."""
     if isinstance(data, dict):
-        return {k: _without_time_stamps(v) for k, v in data.items() if k not in TIME_STAMP_KEYS}
+        if {"npz", "key", "sha256", "shape"} == set(data):
+            return {"sha256": data["sha256"], "shape": data["shape"]}
+        return {k: _canonical(v) for k, v in data.items() if k not in TIME_STAMP_KEYS}
     if isinstance(data, list):
-        return [_without_time_stamps(v) for v in data]
+        return [_canonical(v) for v in data]
     return data

@@ -21,18 +21,23 @@ class HeldOut(Record):
     median_relative_error: float | None = None
 
 
-class Layer(Record):
-    """One measurement, denoised and complete. A host without any reading has null cells."""
+class RttLayer(Record):
+    """Round-trip times, denoised and complete. A host without any reading has null cells."""
 
-    unit: str
     distance_s: Matrix
     coordinates: list[list[float]]
-    """For drawing: one row a host, all in ``unit`` to the power 1/alpha; empty for an unplaced host."""
+    """For drawing: one row a host, in seconds to the power 1/alpha; empty for an unplaced host."""
     heights_s: list[float | None]
     stress: float | None = None
     held_out: HeldOut | None = None
     method: str
     parameters: dict[str, Any] = Field(default_factory=dict)
+
+
+class Layers(Record):
+    """One layer a measurement, by its id. Later versions add layers in units of their own."""
+
+    rtt: RttLayer
 
 
 class Group(Record):
@@ -73,18 +78,14 @@ class Map(Document):
     hosts: list[ScannedHost]
     unplaced: list[str] = Field(default_factory=list)
     """Hosts without a reading; they stand in no group."""
-    layers: dict[str, Layer]
+    layers: Layers
     grouping: Grouping
     groups: list[Group]
     verdict: Verdict
 
     @model_validator(mode="after")
     def _fits_together(self) -> Map:
-        if "rtt" not in self.layers:
-            raise ValueError("layers has no rtt")
-        check_hosts_and_matrices(
-            self.hosts, {f"layers.{k}.distance_s": layer.distance_s for k, layer in self.layers.items()}
-        )
+        check_hosts_and_matrices(self.hosts, {"layers.rtt.distance_s": self.layers.rtt.distance_s})
         names = {host.name for host in self.hosts}
         grouped = [name for group in self.groups for name in group.hosts]
         if len(set(grouped)) != len(grouped):
@@ -96,7 +97,6 @@ class Map(Document):
         if any(not group.hosts or group.leader not in group.hosts for group in self.groups):
             raise ValueError("a group is empty or its leader is none of its hosts")
         placed = [i for i, host in enumerate(self.hosts) if host.name not in self.unplaced]
-        for key, layer in self.layers.items():
-            if np.isnan(layer.distance_s[np.ix_(placed, placed)]).any():
-                raise ValueError(f"layers.{key}.distance_s has a missing cell between placed hosts")
+        if np.isnan(self.layers.rtt.distance_s[np.ix_(placed, placed)]).any():
+            raise ValueError("layers.rtt.distance_s has a missing cell between placed hosts")
         return self

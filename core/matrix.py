@@ -55,8 +55,14 @@ def empty_matrix(size: int) -> FloatMatrix:
 
 
 def to_rows(array: FloatMatrix) -> list[list[float | None]]:
-    """Rows for a JSON document: rounded, NaN as None."""
-    return [[None if v != v else round_float(v) for v in row] for row in array.tolist()]
+    """Rows for a JSON document: NaN as None."""
+    return [[None if v != v else v for v in row] for row in array.tolist()]
+
+
+def rounded(array: FloatMatrix) -> FloatMatrix:
+    """``array`` at the significant digits a document keeps, so that memory and file hold the same numbers."""
+    flat = [v if v != v else round_float(v) for v in array.ravel().tolist()]
+    return np.array(flat, dtype=np.float64).reshape(array.shape)
 
 
 def array_digest(array: NDArray[Any]) -> str:
@@ -74,16 +80,27 @@ def load_array(folder: Path, reference: dict[str, Any]) -> NDArray[Any]:
         raise ValueError("a matrix reference needs npz and key")
     if Path(name).name != name or name in ("", ".", ".."):
         raise ValueError(f"side file {name!r} is not a plain file name beside the document")
+    if not (folder / name).exists():
+        raise ValueError(f"side file {name!r} is missing beside the document")
+    if not (folder / name).is_file():
+        raise ValueError(f"side file {name!r} is no regular file")
     try:
         with np.load(folder / name, allow_pickle=False) as archive:
-            array: NDArray[Any] = archive[key]
-    except FileNotFoundError:
-        raise ValueError(f"side file {name!r} is missing beside the document") from None
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile, EOFError) as error:
-        raise ValueError(f"side file {name!r} cannot be read: {error}") from None
+            array = np.asarray(archive[key])
+    except Exception as error:  # foreign bytes: zip, zlib, header and type errors of all kinds
+        raise ValueError(f"side file {name!r} cannot be read: {type(error).__name__}: {error}") from None
+    if list(array.shape) != reference.get("shape"):
+        raise ValueError(
+            f"side file {name!r} has an array of shape {array.shape}, not {reference.get('shape')}"
+        )
     if reference.get("sha256") != array_digest(array):
         raise ValueError(f"side file {name!r} is not the one this document was written with (sha256 differs)")
     return array
+
+
+def _kept_digits(array: FloatMatrix) -> FloatMatrix:
+    # What goes to a side file goes there bit by bit.
+    return rounded(array) if len(array) <= INLINE_HOSTS and array.ndim == 2 else array.copy()
 
 
 def _validate(value: Any, info: ValidationInfo) -> FloatMatrix:
@@ -92,10 +109,11 @@ def _validate(value: Any, info: ValidationInfo) -> FloatMatrix:
         if "folder" not in context:
             raise ValueError("matrix stands in a side file, and no folder was given to find it in")
         value = load_array(context["folder"], value)
-    if isinstance(value, np.ndarray):
-        array = value.astype(np.float64)
+        array = np.asarray(value, dtype=np.float64)
+    elif isinstance(value, np.ndarray):
+        array = _kept_digits(value.astype(np.float64))
     else:
-        array = _from_rows(value)
+        array = _kept_digits(_from_rows(value))
     if array.ndim != 2 or array.shape[0] != array.shape[1]:
         raise ValueError(f"matrix of shape {array.shape}: one row and one column a host are needed")
     if np.isinf(array).any() or (array < 0).any():

@@ -34,7 +34,7 @@ class OrderPlan(Plan):
     """``kind: order``: the hosts in rank order for one collective algorithm."""
 
     kind: Literal["order"] = "order"
-    collective: str = "all_reduce"
+    collective: Literal["all_reduce"] = "all_reduce"
     algorithm: Literal["ring"] = "ring"
     objective: Objective = "sum"
     order: list[str]

@@ -13,6 +13,7 @@ from netprobe.core.matrix import Matrix
 HostStatus = Literal["ok", "partial", "unreachable", "failed"]
 DocumentStatus = Literal["ok", "partial", "failed"]
 Stamps = Literal["kernel", "kernel_rx", "user"]
+"""The levels this version writes; a later one may know others, so documents are read with any."""
 
 
 class Agent(Record):
@@ -36,6 +37,8 @@ class ScannedHost(Host):
 class Measurement(Record):
     """One thing that was measured for every link, and how."""
 
+    id: str
+    """Its name in ``visits`` and in a map's layers (``rtt``). The first measurement is the primary one."""
     key: str
     """The key of the document that holds its matrices (``rtt_s``)."""
     method: str
@@ -51,6 +54,8 @@ class Visit(Record):
     What ran beside it are the other visits of the same ``round``; ``beside`` counts them.
     """
 
+    measurement: str = "rtt"
+    """``id`` of the measurement it belongs to."""
     src: str
     dst: str
     round: int = Field(ge=0)
@@ -58,9 +63,9 @@ class Visit(Record):
     """Seconds after the scan's first round began, on the controller's monotonic clock."""
     duration_s: float = Field(ge=0)
     method: str
-    port: int | None = Field(default=None, ge=0, le=65535)
-    """Port of ``dst`` that was probed."""
-    stamps: Stamps | None = None
+    src_port: int | None = Field(default=None, ge=0, le=65535)
+    dst_port: int | None = Field(default=None, ge=0, le=65535)
+    stamps: str | None = None
     """Stamps of its samples: kernel at both ends, kernel on receipt only, or user space; never mixed."""
     sent: int = Field(ge=0)
     received: int = Field(ge=0)
@@ -83,7 +88,7 @@ class RttStatistics(Record):
 
 
 class SamplesFile(Record):
-    """The raw samples, in an .npz beside the scan (docs/data-format.md lists its arrays)."""
+    """The raw samples, in an .npz beside the scan (docs/protocol.md lists its arrays)."""
 
     npz: str
     sha256: str
@@ -123,10 +128,17 @@ class Scan(Document):
             {f"rtt_s.{k}": getattr(self.rtt_s, k) for k in ("min", "p10", "p50", "p90", "p99")}
             | {"loss_ratio": self.loss_ratio, "ipdv_s": self.ipdv_s},
         )
+        ids = [measurement.id for measurement in self.measurements]
+        if len(set(ids)) != len(ids):
+            raise ValueError("two measurements have the same id")
         names = {host.name for host in self.hosts}
         for visit in self.visits:
             if visit.src not in names or visit.dst not in names or visit.src == visit.dst:
                 raise ValueError(f"visit {visit.src} -> {visit.dst} is not between two of its hosts")
+            if visit.measurement not in ids:
+                raise ValueError(
+                    f"visit {visit.src} -> {visit.dst} is of no measurement: {visit.measurement!r}"
+                )
             if visit.received > visit.sent or visit.samples > visit.received:
                 raise ValueError(f"visit {visit.src} -> {visit.dst} received more than was sent")
         return self

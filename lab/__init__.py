@@ -10,7 +10,7 @@ controller that is no rank host, a hosts file, and the ground truth beside it. S
 
 from __future__ import annotations
 
-from netprobe.lab.build import down, down_all, temporary, up
+from netprobe.lab.build import check_machine, down, down_all, temporary, up
 from netprobe.lab.fleet import Lab, find, list_labs, set_value
 from netprobe.lab.layout import LabHost, Layout, lay_out
 from netprobe.lab.reader import example_names, load_spec, parse_spec
@@ -23,6 +23,7 @@ __all__ = [
     "LabSpec",
     "Layout",
     "Truth",
+    "check_machine",
     "down",
     "down_all",
     "example_names",

@@ -40,7 +40,7 @@ from netprobe.lab.state import (
     locked,
     this_process,
 )
-from netprobe.lab.switch import compile_switch, start_switch, switch_config
+from netprobe.lab.switch import compile_switch, find_compiler, start_switch, switch_config
 from netprobe.lab.truth import make_truth
 
 
@@ -78,6 +78,14 @@ def down_all() -> list[str]:
     return names
 
 
+def check_machine(*, sshd: bool = False) -> None:
+    """Raise PlatformError, before anything is made, when this machine cannot hold a lab."""
+    require_root()
+    for program in ("ip", "nsenter", *(("sshd", "ssh-keygen") if sshd else ())):
+        find_program(program)
+    find_compiler()
+
+
 @contextmanager
 def temporary(
     spec: LabSpec, seed: int = 0, *, name: str | None = None, sshd: bool | None = None
@@ -98,16 +106,14 @@ def temporary(
 
 
 def _up(spec: LabSpec, *, seed: int, name: str | None, sshd: bool | None, owner: Process | None) -> Lab:
-    require_root()
+    with_sshd = spec.sshd if sshd is None else sshd
+    check_machine(sshd=with_sshd)
     chosen = spec.name if name is None else name
     try:
         check_name(chosen)
     except ValueError as error:
         raise InputError(str(error)) from error
-    with_sshd = spec.sshd if sshd is None else sshd
     layout = lay_out(spec, seed=seed, name=chosen)
-    for program in ("ip", "nsenter", *(("sshd", "ssh-keygen") if with_sshd else ())):
-        find_program(program)
     _sweep(but=chosen)
     with locked(chosen) as lock:
         if chosen in lab_names():

@@ -22,19 +22,27 @@ COMPILE_FLAGS = ("-O2", "-Wall", "-Wextra")
 _ANSWER_WAIT_S = 5.0
 
 
-def compile_switch(directory: Path, *, lock: int) -> Path:
-    """Compile the switch into a directory. Raises PlatformError when that is not possible here."""
+REMEDY = "install a C compiler (on Debian: apt-get install gcc libc6-dev)"
+
+
+def find_compiler() -> str:
+    """The path of a C compiler. Raises PlatformError when there is none."""
     compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
-    remedy = "install a C compiler (on Debian: apt-get install gcc libc6-dev)"
     if compiler is None:
         raise PlatformError(
-            f"the lab's switch is written in C, and this machine has no cc, gcc or clang: {remedy}"
+            f"the lab's switch is written in C, and this machine has no cc, gcc or clang: {REMEDY}"
         )
+    return compiler
+
+
+def compile_switch(directory: Path, *, lock: int) -> Path:
+    """Compile the switch into a directory. Raises PlatformError when that is not possible here."""
+    compiler = find_compiler()
     program = directory / "switch"
     try:
         run([compiler, *COMPILE_FLAGS, "-o", str(program), str(SOURCE)], lock=lock)
     except PlatformError as error:
-        raise PlatformError(f"the lab's switch cannot be compiled: {remedy}; {error}") from error
+        raise PlatformError(f"the lab's switch cannot be compiled: {REMEDY}; {error}") from error
     return program
 
 

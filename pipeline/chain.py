@@ -12,7 +12,7 @@ from typing import Literal
 
 from netprobe import lab as lab_
 from netprobe.core.errors import InputError, PlatformError
-from netprobe.core.hosts import Host, read_hosts_file
+from netprobe.core.hosts import Host, make_host, read_hosts_file
 from netprobe.core.map import Map
 from netprobe.core.plan import Objective, OrderPlan
 from netprobe.core.scan import Scan
@@ -58,13 +58,10 @@ class Chain:
     score: Score | None = None
 
 
-def check_chain(options: ChainOptions, names: Sequence[str]) -> None:
-    """Refuse, before a packet leaves, what a later stage could not do. Raises PlatformError or InputError.
-
-    ``names`` are those of the hosts.
-    """
-    if options.root is not None and options.root not in names:
-        raise InputError(f"--root {options.root!r} is none of the {len(names)} hosts")
+def check_chain(options: ChainOptions, hosts: Sequence[Host]) -> None:
+    """Refuse, before a packet leaves, what a later stage could not do. Raises PlatformError or InputError."""
+    if options.root is not None and options.root not in {host.name for host in hosts}:
+        raise InputError(f"--root {options.root!r} is none of the {len(hosts)} hosts")
     until = STAGES.index(options.last)
     missing = [name for name in ("torch", "sklearn") if importlib.util.find_spec(name) is None]
     if until >= STAGES.index("map") and missing:
@@ -72,7 +69,15 @@ def check_chain(options: ChainOptions, names: Sequence[str]) -> None:
             f"the map needs {' and '.join(missing)}: pip install 'netprobe-fleet[map]', or give --only scan"
         )
     if until >= STAGES.index("export"):
-        format_named(options.format_name)
+        # A name that the launcher would misread must not cost a whole scan.
+        format_named(options.format_name).write(hosts, slots=options.slots)
+
+
+def check_lab(spec: lab_.LabSpec, options: ChainOptions) -> None:
+    """The same for a chain on a lab: also whether this machine can hold one."""
+    lab_.check_machine(sshd=spec.sshd)
+    hosts = lab_.lay_out(spec, seed=options.seed).hosts
+    check_chain(options, [make_host(host.name, slots=host.slots) for host in hosts])
 
 
 def run_chain(
@@ -85,7 +90,7 @@ def run_chain(
     on_stage: Callable[[Stage], None] = lambda _stage: None,
 ) -> Chain:
     """Run the stages into ``folder``, which exists and holds none of our files."""
-    check_chain(options, [host.name for host in hosts])
+    check_chain(options, hosts)
     until = STAGES.index(options.last)
     on_stage("scan")
     scanned = scan(hosts, launcher=launcher, folder=folder, options=options.scan, on_event=on_event)
@@ -133,12 +138,4 @@ def run_chain_on_lab(
         )
     if chain.map is None:
         return chain
-    score = score_map(chain.map, truth, chain.plan)
-    return Chain(
-        folder=folder,
-        scan=chain.scan,
-        map=chain.map,
-        plan=chain.plan,
-        exported=chain.exported,
-        score=score,
-    )
+    return replace(chain, score=score_map(chain.map, truth, chain.plan))

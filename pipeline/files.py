@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from netprobe.core.document import Document, write_atomically, write_document
+from netprobe.core.document import Document, side_path, write_atomically, write_document
 from netprobe.core.errors import InputError, OutputExistsError
 
 SCAN, MAP, PLAN, HOSTFILE = "scan.json", "map.json", "plan.json", "hostfile"
 SAMPLES, JOURNAL, TRUTH = "scan.samples.npz", "scan.journal.jsonl", "truth.json"
-OURS = (SCAN, "scan.npz", SAMPLES, JOURNAL, MAP, "map.npz", PLAN, HOSTFILE, TRUTH)
+OURS = (SCAN, "scan.json.npz", SAMPLES, JOURNAL, MAP, "map.json.npz", PLAN, HOSTFILE, TRUTH)
+OLD = ".old"
 
 
 def prepare_folder(path: Path, *, force: bool = False) -> None:
-    """Make the output directory. One that holds anything is refused; ``force`` replaces our own files."""
+    """Make the output directory. One that holds anything is refused.
+
+    With ``force`` our own files there are kept under their names with ``.old`` behind, one generation, so
+    that a scan that fails has cost nothing.
+    """
     try:
         path.mkdir(parents=True, exist_ok=True)
         found = sorted(entry.name for entry in path.iterdir())
@@ -25,21 +30,28 @@ def prepare_folder(path: Path, *, force: bool = False) -> None:
     if found and not force:
         what = ", ".join(found[:4]) + (" .." if len(found) > 4 else "")
         raise OutputExistsError(
-            f"{path}: the directory already holds {what}: name another --out, or --force to replace "
-            "netprobe's own files there"
+            f"{path}: the directory already holds {what}: name another --out, or --force to put "
+            "netprobe's own files aside (as *.old)"
         )
-    for name in set(found) & set(OURS):
-        _unlink(path / name)
+    for name in sorted(set(found) & set(OURS)):
+        try:
+            (path / name).replace(path / (name + OLD))
+        except OSError as error:
+            raise InputError(f"{path / name}: cannot be put aside: {error.strerror}") from None
 
 
 def prepare_file(path: Path, *, force: bool = False, inputs: Sequence[Path] = ()) -> None:
     """Check that a file can be written: not there yet (or ``force``), never an input, folder present."""
-    if any(path.resolve() == given.resolve() for given in inputs):
-        raise OutputExistsError(f"{path}: is the input itself: name another --out")
-    if path.is_dir():
-        raise OutputExistsError(f"{path}: is a directory: name a file")
-    if path.exists() and not force:
-        raise OutputExistsError(f"{path}: exists already: name another --out, or --force to replace it")
+    taken = {place.resolve() for given in inputs for place in (given, side_path(given))}
+    for place in (path, side_path(path)):
+        if place.resolve() in taken:
+            raise OutputExistsError(f"{path}: is the input itself: name another --out")
+        if place.is_dir():
+            raise OutputExistsError(f"{place}: is a directory: name a file")
+        if place.exists() and not place.is_file():
+            raise OutputExistsError(f"{place}: is no regular file: name another --out")
+        if place.exists() and not force:
+            raise OutputExistsError(f"{place}: exists already: name another --out, or --force to replace it")
     if not path.parent.is_dir():
         raise InputError(f"{path.parent}: no such directory")
 
@@ -63,10 +75,3 @@ def save_bytes(content: bytes, path: Path) -> None:
         write_atomically(path, content)
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror}") from None
-
-
-def _unlink(path: Path) -> None:
-    try:
-        path.unlink()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be replaced: {error.strerror}") from None

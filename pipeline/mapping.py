@@ -11,7 +11,7 @@ from netprobe.cluster import Grouping as FoundGrouping
 from netprobe.cluster import find_groups
 from netprobe.core.errors import DocumentError, NothingMeasuredError
 from netprobe.core.hosts import natural_order
-from netprobe.core.map import Group, Grouping, HeldOut, Layer, Map, Verdict
+from netprobe.core.map import Group, Grouping, HeldOut, Layers, Map, RttLayer, Verdict
 from netprobe.core.matrix import FloatMatrix, empty_matrix
 from netprobe.core.scan import Scan
 from netprobe.embed import Embedding, EmbedOptions, fit_embedding
@@ -35,9 +35,9 @@ def map_scan(scan: Scan, *, options: MapOptions | None = None, seed: int = 0) ->
     the fleet, are ``unplaced``. Raises NothingMeasuredError when no link was measured.
     """
     options = options or MapOptions()
-    rtt = next((m for m in scan.measurements if m.key == "rtt_s"), None)
+    rtt = next((m for m in scan.measurements if m.id == "rtt"), None)
     if rtt is None:
-        raise DocumentError("the scan has no rtt_s measurement, and a map needs one")
+        raise DocumentError("the scan has no measurement rtt, and a map needs one")
     raw: FloatMatrix | None = getattr(scan.rtt_s, rtt.statistic, None)
     if raw is None:
         raise DocumentError(f"the scan's statistic {rtt.statistic!r} is none of its matrices")
@@ -60,7 +60,7 @@ def map_scan(scan: Scan, *, options: MapOptions | None = None, seed: int = 0) ->
         parents=[scan.parent()],
         hosts=list(scan.hosts),
         unplaced=unplaced,
-        layers={"rtt": _layer(fit, where, len(scan.hosts), options.embed)},
+        layers=Layers(rtt=_layer(fit, where, len(scan.hosts), options.embed)),
         grouping=Grouping(method=grouping.method, k=grouping.k, evidence=dict(grouping.evidence)),
         groups=_groups(names, grouping, fit.distance_s),
         verdict=Verdict(
@@ -91,7 +91,7 @@ def connected(raw: FloatMatrix) -> list[int]:
     return best
 
 
-def _layer(fit: Embedding, where: list[int], size: int, options: EmbedOptions) -> Layer:
+def _layer(fit: Embedding, where: list[int], size: int, options: EmbedOptions) -> RttLayer:
     distance = empty_matrix(size)
     distance[np.ix_(where, where)] = fit.distance_s
     coordinates: list[list[float]] = [[] for _ in range(size)]
@@ -99,8 +99,7 @@ def _layer(fit: Embedding, where: list[int], size: int, options: EmbedOptions) -
     for row, i in enumerate(where):
         coordinates[i] = [float(x) for x in fit.coordinates[row]]
         heights[i] = float(fit.heights_s[row])
-    return Layer(
-        unit="s",
+    return RttLayer(
         distance_s=distance,
         coordinates=coordinates,
         heights_s=heights,
@@ -113,6 +112,10 @@ def _layer(fit: Embedding, where: list[int], size: int, options: EmbedOptions) -
             "heights": options.uses_heights,
             "restarts": options.restarts,
             "iterations": options.iterations,
+            "learning_rate": options.learning_rate,
+            "huber_delta": options.huber_delta,
+            "winsorise": options.winsorise,
+            "held_out": options.held_out,
             "converged": fit.converged,
         },
     )

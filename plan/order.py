@@ -25,14 +25,8 @@ DIGITS = 1e-8
 
 
 def one_way_cost_s(document: Map) -> FloatMatrix:
-    """Cost [src, dst] of a hop, in seconds: half the denoised round-trip time; NaN for unplaced hosts.
-
-    Cells are rounded as a document rounds them, so a map in memory and the same map read back give the
-    same plan, byte for byte.
-    """
-    rows = document.layers["rtt"].distance_s.tolist()
-    rounded = np.array([[round_float(cell) for cell in row] for row in rows], dtype=np.float64)
-    return rounded.reshape(len(rows), len(rows)) / 2.0
+    """Cost [src, dst] of a hop, in seconds: half the denoised round-trip time; NaN for unplaced hosts."""
+    return document.layers.rtt.distance_s / 2.0
 
 
 def build_order_plan(

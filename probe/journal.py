@@ -7,6 +7,7 @@ with its samples or a note about a host. A line goes out in one write, so at mos
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 from collections.abc import Sequence
@@ -18,13 +19,14 @@ import numpy as np
 from pydantic import ValidationError
 
 from netprobe.core.document import now_utc
-from netprobe.core.errors import DocumentError, OutputExistsError
+from netprobe.core.errors import DocumentError, InputError, OutputExistsError
 from netprobe.core.hosts import Host
 from netprobe.probe.visits import VisitResult
 
 SCHEMA = "netprobe.journal/1.0"
 _PLAIN = (
-    "src", "dst", "round", "started_s", "duration_s", "port", "stamps", "sent", "received", "duplicates",
+    "src", "dst", "round", "started_s", "duration_s", "measurement", "src_port", "dst_port", "stamps",
+    "sent", "received", "duplicates",
     "rejected", "beside", "reason",
 )  # fmt: skip
 _ARRAYS = {"seq": "<u4", "sent_at_s": "<f8", "rtt_s": "<f8"}
@@ -49,6 +51,8 @@ class Journal:
             self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o666)
         except FileExistsError:
             raise OutputExistsError(f"{path}: a journal is there already; name another folder") from None
+        except OSError as error:
+            raise InputError(f"{path}: the journal cannot be written: {error.strerror}") from None
         self.path = path
         self._write(
             {
@@ -75,7 +79,8 @@ class Journal:
     def close(self) -> None:
         """Flush to the disk and close; may be called twice."""
         if self._fd >= 0:
-            os.fsync(self._fd)
+            with contextlib.suppress(OSError):  # of a full disk the scan has been told already
+                os.fsync(self._fd)
             os.close(self._fd)
             self._fd = -1
 

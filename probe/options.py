@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import math
+import shlex
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -61,6 +62,8 @@ class ScanOptions:
             yield f"a lease of {self.lease_s} s: 1 to 3600 s are allowed"
         if not _within(self.start_timeout_s, 0.1, 3600):
             yield f"a start time-out of {self.start_timeout_s} s: 0.1 to 3600 s are allowed"
+        if self.python is not None and not _is_command(self.python):
+            yield f"--python {self.python!r} is no command"
         if self.stamps not in ("kernel", "kernel_rx", "user"):
             yield f"stamps {self.stamps!r}: kernel, kernel_rx or user is needed"
         if self.family not in (None, "ipv4", "ipv6"):
@@ -86,6 +89,13 @@ class ScanOptions:
     def visit_deadline_s(self) -> float:
         """The longest a visit of a healthy agent can take, with room for a loaded machine."""
         return 1.5 * self.interval_s * (self.probes_per_visit + 4) + 3 * self.timeout_s + self.silence_s
+
+
+def _is_command(text: str) -> bool:
+    try:
+        return bool(shlex.split(text))
+    except ValueError:
+        return False
 
 
 def _within(value: float, low: float, high: float) -> bool:

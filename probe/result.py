@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,12 @@ from netprobe.core.scan import (
     RttStatistics,
     Scan,
     ScannedHost,
+    Stamps,
     Visit,
 )
 from netprobe.probe.agent.packet import PACKET_BYTES
 from netprobe.probe.options import ScanOptions
-from netprobe.probe.visits import METHOD, VisitResult
+from netprobe.probe.visits import MEASUREMENT, METHOD, VisitResult
 
 PERCENTILES = {"min": 0, "p10": 10, "p50": 50, "p90": 90, "p99": 99}
 REASONS_SHOWN = 8
@@ -104,18 +105,21 @@ def build_outcome(
 
 
 def link_matrices(hosts: int, visits: Sequence[VisitResult]) -> dict[str, NDArray[np.float64]]:
-    """The cells [src, dst], each from the pooled samples of that link's visits.
+    """The cells [src, dst], each from the pooled samples of that link's visits with the best stamps it has.
 
     Percentiles interpolate linearly between order statistics (numpy's "linear", type 7 of Hyndman and Fan).
     """
     matrices = {key: empty_matrix(hosts) for key in (*PERCENTILES, "loss_ratio", "ipdv_s")}
     by_link: dict[tuple[int, int], list[VisitResult]] = {}
     for visit in visits:
+        if visit.measurement != MEASUREMENT:
+            continue
         by_link.setdefault((visit.src, visit.dst), []).append(visit)
     for cell, group in by_link.items():
         sent = sum(visit.sent for visit in group)
         if sent:
             matrices["loss_ratio"][cell] = 1 - sum(visit.received for visit in group) / sent
+        group = _best_stamped(group)
         pooled = np.concatenate([visit.rtt_s for visit in group])
         if not pooled.size:
             continue
@@ -126,6 +130,13 @@ def link_matrices(hosts: int, visits: Sequence[VisitResult]) -> dict[str, NDArra
         if variations.size:
             matrices["ipdv_s"][cell] = variations.mean()
     return matrices
+
+
+def _best_stamped(visits: list[VisitResult]) -> list[VisitResult]:
+    """The visits at the best level of stamps among them: levels differ by more than racks do."""
+    levels = list(get_args(Stamps))
+    best = min((levels.index(v.stamps) for v in visits if v.stamps is not None), default=None)
+    return visits if best is None else [v for v in visits if v.stamps == levels[best]]
 
 
 def successive_variation(visit: VisitResult) -> NDArray[np.float64]:
@@ -140,7 +151,8 @@ def sample_table(visits: Sequence[VisitResult]) -> dict[str, NDArray[Any]]:
 
     With V visits in the document's order and S samples in all: ``visit_start`` int64 (V + 1), visit v has
     samples visit_start[v] to visit_start[v + 1]; ``src``, ``dst`` (indices into hosts), ``round`` int32 (V);
-    ``started_s`` float64 (V); ``stamps`` uint8 (V): 0 none, 1 kernel, 2 kernel_rx, 3 user; ``seq`` uint32,
+    ``src_port``, ``dst_port`` int32 (V, -1
+    unknown); ``started_s`` float64 (V); ``stamps`` uint8 (V): 0 none, 1 kernel, 2 kernel_rx, 3 user; ``seq`` uint32,
     ``sent_at_s`` float64 and ``rtt_s`` float64 (S).
     """
     sizes = [visit.rtt_s.size for visit in visits]
@@ -149,11 +161,16 @@ def sample_table(visits: Sequence[VisitResult]) -> dict[str, NDArray[Any]]:
     def joined(key: str, dtype: Any) -> NDArray[Any]:
         return np.concatenate([np.empty(0, dtype), *(getattr(v, key) for v in visits)]).astype(dtype)
 
+    def ports(key: str) -> NDArray[np.int32]:
+        return np.array([-1 if getattr(v, key) is None else getattr(v, key) for v in visits], dtype=np.int32)
+
     return {
         "visit_start": np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64),
         "src": np.array([visit.src for visit in visits], dtype=np.int32),
         "dst": np.array([visit.dst for visit in visits], dtype=np.int32),
         "round": np.array([visit.round for visit in visits], dtype=np.int32),
+        "src_port": ports("src_port"),
+        "dst_port": ports("dst_port"),
         "started_s": np.array([visit.started_s for visit in visits], dtype=np.float64),
         "stamps": np.array([levels[visit.stamps] for visit in visits], dtype=np.uint8),
         "seq": joined("seq", np.uint32),
@@ -164,6 +181,7 @@ def sample_table(visits: Sequence[VisitResult]) -> dict[str, NDArray[Any]]:
 
 def _measurement(options: ScanOptions) -> Measurement:
     return Measurement(
+        id=MEASUREMENT,
         key="rtt_s",
         method=METHOD,
         unit="s",
@@ -181,13 +199,15 @@ def _measurement(options: ScanOptions) -> Measurement:
 
 def _document_visit(visit: VisitResult, names: Sequence[str]) -> Visit:
     return Visit(
+        measurement=visit.measurement,
         src=names[visit.src],
         dst=names[visit.dst],
         round=visit.round,
         started_s=visit.started_s,
         duration_s=visit.duration_s,
         method=METHOD,
-        port=visit.port,
+        src_port=visit.src_port,
+        dst_port=visit.dst_port,
         stamps=visit.stamps,
         sent=visit.sent,
         received=visit.received,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import signal
 import threading
 import time
@@ -15,7 +16,7 @@ from netprobe.core.scan import Stamps
 from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.chooser import Chooser, Results, RoundRobin
 from netprobe.probe.connection import AgentLostError, TaskFailedError, text_field, whole_field
-from netprobe.probe.events import OnEvent, RoundDone, VisitDone, ignore
+from netprobe.probe.events import OnEvent, RoundDone, ScanWarning, VisitDone, ignore
 from netprobe.probe.fleet import Fleet, Member
 from netprobe.probe.journal import Journal
 from netprobe.probe.launch import Launcher
@@ -97,8 +98,7 @@ class Session:
             **fields,
         )
         self.visits.append(visit)
-        if self._journal is not None:
-            self._journal.visit(visit)
+        self._write_down(lambda journal: journal.visit(visit))
         self._on_event(
             VisitDone(
                 src=src.outcome.host.name,
@@ -109,6 +109,24 @@ class Session:
                 reason=visit.reason,
             )
         )
+
+    def note_hosts(self) -> None:
+        """Write down which hosts are up, and why the others are not."""
+        for member in self.fleet.members:
+            outcome = member.outcome
+            name, status, reason = outcome.host.name, outcome.status, outcome.reason
+            note = functools.partial(Journal.note, host=name, status=status, reason=reason)
+            self._write_down(note)
+
+    def _write_down(self, write: Callable[[Journal], None]) -> None:
+        """To the journal. A full disk costs the journal, not the scan: what was measured is in memory."""
+        if self._journal is None:
+            return
+        try:
+            write(self._journal)
+        except OSError as error:
+            self._journal = None
+            self._on_event(ScanWarning(text=f"the journal ends here, it cannot be written: {error.strerror}"))
 
     async def _probe(self, src: Member, dst: Member) -> dict[str, Any]:
         """Have ``src`` probe ``dst``; the fields of the visit that come from the agent."""
@@ -134,7 +152,7 @@ class Session:
         fields = checked_answer(answer, options.probes_per_visit)
         if fields["reason"] is None:
             fields["reason"] = _why_nothing(fields, dst)
-        return fields | {"port": dst.port}
+        return fields | {"dst_port": dst.port}
 
     def _tell_round(self) -> None:
         extent = self._chooser.extent()
@@ -178,6 +196,7 @@ def checked_answer(answer: dict[str, Any], count: int) -> dict[str, Any]:
         "received": received,
         "duplicates": whole_field(answer, "duplicates", _MAX_COUNT),
         "rejected": whole_field(answer, "rejected", received),
+        "src_port": whole_field(answer, "source_port", 65535),
         "stamps": stamps if samples else None,
         "reason": reason,
         **sample_arrays(samples),
@@ -225,10 +244,7 @@ async def measure(
 
     async def work() -> None:
         await fleet.start()
-        if journal is not None:
-            for member in fleet.members:
-                outcome = member.outcome
-                journal.note(host=outcome.host.name, status=outcome.status, reason=outcome.reason)
+        session.note_hosts()
         if len(hosts) > 1:
             await session.run()
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from netprobe.core.scan import Stamps
 
 METHOD = "stamp"
+MEASUREMENT = "rtt"
 NS_PER_S = 1e9
 
 
@@ -28,7 +29,9 @@ class VisitResult:
     round: int
     started_s: float
     duration_s: float
-    port: int | None = None
+    measurement: str = MEASUREMENT
+    src_port: int | None = None
+    dst_port: int | None = None
     stamps: Stamps | None = None
     sent: int = 0
     received: int = 0

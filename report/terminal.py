@@ -82,7 +82,7 @@ def _cell(value: float, edges: FloatMatrix, *, diagonal: bool) -> Text:
 
 def group_table(map_: Map) -> Table:
     """One row a group: its hosts, its leader, and how near they are."""
-    distance = map_.layers["rtt"].distance_s
+    distance = map_.layers.rtt.distance_s
     index = {host.name: i for i, host in enumerate(map_.hosts)}
     placed = [index[name] for group in map_.groups for name in group.hosts]
     table = Table(box=None, pad_edge=False, header_style="bold")

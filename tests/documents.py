@@ -42,7 +42,7 @@ def make_scan(
         hosts=[
             ScannedHost(name=name, address=f"10.0.{i // 250}.{i % 250 + 1}") for i, name in enumerate(names)
         ],
-        measurements=[Measurement(key="rtt_s", method="stamp", unit="s", statistic="p10")],
+        measurements=[Measurement(id="rtt", key="rtt_s", method="stamp", unit="s", statistic="p10")],
         rtt_s=RttStatistics(min=rtt_s, p10=rtt_s, p50=rtt_s, p90=rtt_s * 1.1, p99=rtt_s * 1.5),
         loss_ratio=lost,
         ipdv_s=rtt_s * 0.01,
@@ -54,7 +54,8 @@ def make_scan(
                 started_s=k * 0.1,
                 duration_s=0.1,
                 method="stamp",
-                port=1000,
+                src_port=2000,
+                dst_port=1000,
                 stamps=None if np.isnan(rtt_s[i, j]) else "kernel",
                 sent=100,
                 received=0 if np.isnan(rtt_s[i, j]) else 100,

@@ -61,6 +61,7 @@ class Series:
         try:
             _bind_source(self.sock, source)
             self.sock.connect((address, port))
+            self.source_port = int(self.sock.getsockname()[1])
             self.sock.setblocking(False)
             self.level = stamping.enable(self.sock, best)
         except OSError:
@@ -82,6 +83,7 @@ class Series:
             "duplicates": self.readings.duplicates,
             "rejected": rejected,
             "unsent": self.unsent,
+            "source_port": self.source_port,
             "stamps": level,
             "samples": samples,
             "duration_ns": time.monotonic_ns() - self.start,

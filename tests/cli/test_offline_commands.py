@@ -147,3 +147,29 @@ def test_plink_groups_are_root_n_and_even(folder: Path) -> None:
 def test_schemas_are_printed(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["schema", kind]) == 0
     assert json.loads(capsys.readouterr().out)["title"] == f"netprobe.{kind}"
+
+
+def test_a_device_is_never_replaced(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(folder / "pipe")
+    assert run(["map", str(folder / "scan.json"), "--out", str(folder / "pipe"), "--force"]) == 2
+    assert "no regular file" in capsys.readouterr().err
+    assert (folder / "pipe").is_fifo()
+
+
+def test_no_output_name_reaches_the_side_file_of_the_input(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "scan.json.npz").write_bytes(b"matrices")
+    for name in ("scan.json.npz", "scan.json"):
+        assert run(["map", str(folder / "scan.json"), "--out", str(folder / name), "--force"]) == 2
+        assert "the input itself" in capsys.readouterr().err
+    assert (folder / "scan.json.npz").read_bytes() == b"matrices"
+
+
+def test_a_directory_that_cannot_be_written_is_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["map", str(folder / "scan.json"), "--out", "/proc/nowhere/map.json"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert run(["map", str(folder / "scan.json"), "--out", "/proc/map.json"]) == 2
+    assert "cannot be written" in capsys.readouterr().err

@@ -144,3 +144,39 @@ def test_no_python_and_nobody_reached_is_exit_4_and_the_scan_says_why(
     assert scan["status"] == "failed"
     assert [host["status"] for host in scan["hosts"]] == ["unreachable", "unreachable"]
     assert not (out / "map.json").exists()
+
+
+@pytest.mark.parametrize("option", [["--via", "local"], ["--ssh-config", "x"], ["--fan-out", "3"]])
+def test_a_lab_has_its_own_way_in(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: list[str]
+) -> None:
+    assert run(["scan", "--lab", "pair", *option, "--out", str(tmp_path / "out")]) == 2
+    assert f"{option[0]} cannot go with --lab" in capsys.readouterr().err
+
+
+def test_a_lab_without_root_is_one_line_and_makes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert run(["scan", "--lab", "pair", "--out", str(tmp_path / "out")]) == 2
+    err = capsys.readouterr().err
+    assert "needs root" in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_name_the_launcher_would_misread_is_refused_before_the_scan(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = ["scan", "--hosts", "a_1,b_2", "--via", "local", "--out", str(tmp_path / "out")]
+    assert run(args) == 2
+    assert "a_1" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_force_replaces_is_kept_aside(tmp_path: Path) -> None:
+    args = ["scan", "--hosts", "one,", "--via", "local", "--out", str(tmp_path / "out"), "-q"]
+    assert run(args) == 0
+    before = (tmp_path / "out" / "map.json").read_bytes()
+    assert run([*args, "--force"]) == 0
+    assert (tmp_path / "out" / "map.json.old").read_bytes() == before

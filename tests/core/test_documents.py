@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from netprobe.core.errors import DocumentError
 from netprobe.core.hosts import Host
 from netprobe.core.map import Map
 from netprobe.core.scan import Scan
+from netprobe.pipeline import map_scan
 from netprobe.pipeline.published import schemas
 from tests.documents import make_scan, rack_rtt, rack_scan
 
@@ -72,7 +74,7 @@ def test_large_matrices_go_to_a_side_file_and_come_back(tmp_path: Path) -> None:
     scan = make_scan(rack_rtt([130, 130], seed=2), visits=False)
     write_document(scan, tmp_path / "scan.json")
     data = json.loads((tmp_path / "scan.json").read_text())
-    assert data["rtt_s"]["p10"]["npz"] == "scan.npz"
+    assert data["rtt_s"]["p10"]["npz"] == "scan.json.npz"
     assert data["rtt_s"]["p10"]["shape"] == [260, 260]
     again = load_document(Scan, tmp_path / "scan.json")
     assert np.array_equal(again.rtt_s.p10, scan.rtt_s.p10, equal_nan=True)
@@ -84,13 +86,13 @@ def test_a_swapped_missing_or_escaping_side_file_is_refused(tmp_path: Path) -> N
     write_document(scan, tmp_path / "scan.json")
     write_document(make_scan(rack_rtt([130, 130], seed=3), visits=False), tmp_path / "other.json")
     data = json.loads((tmp_path / "scan.json").read_text())
-    (tmp_path / "scan.npz").write_bytes((tmp_path / "other.npz").read_bytes())
+    (tmp_path / "scan.json.npz").write_bytes((tmp_path / "other.json.npz").read_bytes())
     with pytest.raises(DocumentError, match=r"cannot be read|sha256 differs"):
         load_document(Scan, tmp_path / "scan.json")
-    (tmp_path / "scan.npz").unlink()
+    (tmp_path / "scan.json.npz").unlink()
     with pytest.raises(DocumentError, match="missing beside the document"):
         load_document(Scan, tmp_path / "scan.json")
-    data["rtt_s"]["p10"]["npz"] = "../other.npz"
+    data["rtt_s"]["p10"]["npz"] = "../other.json.npz"
     (tmp_path / "scan.json").write_text(json.dumps(data))
     with pytest.raises(DocumentError, match="not a plain file name"):
         load_document(Scan, tmp_path / "scan.json")
@@ -207,3 +209,64 @@ def test_other_hosts_are_refused_by_name() -> None:
     with pytest.raises(DocumentError, match="it lacks a and has c besides"):
         check_same_hosts(ours, theirs, what="the hosts file")
     check_same_hosts(ours, list(reversed(ours)), what="the hosts file")
+
+
+@pytest.mark.parametrize("key", ["created_at", "generator", "seed", "parents"])
+def test_a_document_without_its_header_is_refused(scan: Scan, key: str) -> None:
+    data = dump(scan)
+    del data[key]
+    with pytest.raises(DocumentError, match=f"its header lacks {key}"):
+        parse_document(Scan, data, source="s")
+
+
+def test_an_older_major_version_is_refused_by_name(scan: Scan) -> None:
+    data = dump(scan) | {"schema": "netprobe.scan/0.3"}
+    with pytest.raises(DocumentError, match=r"version 0\.x"):
+        parse_document(Scan, data, source="s")
+
+
+def test_a_layer_or_a_level_of_a_later_version_is_read() -> None:
+    scan = rack_scan([3, 3], seed=1)[0]
+    data = dump(scan) | {"schema": "netprobe.scan/1.3"}
+    data["visits"][0]["stamps"] = "hardware"
+    assert parse_document(Scan, data, source="s").visits[0].stamps == "hardware"
+    map_data = dump(map_scan(scan))
+    map_data["layers"]["beta"] = {"distance_s_per_byte": [[None]]}
+    assert "beta" in dump(parse_document(Map, map_data, source="m"))["layers"]
+
+
+def test_a_document_in_memory_and_read_back_gives_the_same_children(tmp_path: Path) -> None:
+    scan = rack_scan([3, 6, 4], seed=4)[0]
+    write_document(scan, tmp_path / "scan.json")
+    again = load_document(Scan, tmp_path / "scan.json")
+    assert canonical_sha256(map_scan(again)) == canonical_sha256(map_scan(scan))
+
+
+@pytest.mark.parametrize("place", [0.0, 0.001, 0.3, 0.6, 0.99])
+def test_a_damaged_side_file_is_one_clear_line(tmp_path: Path, place: float) -> None:
+    write_document(make_scan(rack_rtt([130, 130], seed=2), visits=False), tmp_path / "scan.json")
+    side = tmp_path / "scan.json.npz"
+    content = bytearray(side.read_bytes())
+    for at in range(int(place * len(content)), min(int(place * len(content)) + 40, len(content))):
+        content[at] ^= 0xFF
+    side.write_bytes(content)
+    with pytest.raises(DocumentError, match="side file") as caught:
+        load_document(Scan, tmp_path / "scan.json")
+    assert "\n" not in str(caught.value)
+
+
+def test_the_same_name_at_another_address_is_another_host() -> None:
+    with pytest.raises(DocumentError, match=r"10\.0\.0\.2"):
+        check_same_hosts(
+            [Host(name="a", address="10.0.0.1")], [Host(name="a", address="10.0.0.2")], what="the list"
+        )
+    check_same_hosts(
+        [Host(name="a", address="a.example")], [Host(name="a", address="10.0.0.2")], what="the list"
+    )
+
+
+def test_a_device_or_a_pipe_is_no_document(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(DocumentError, match="no regular file"):
+            load_document(Scan, path)

@@ -22,14 +22,14 @@ GOLDEN = Path(__file__).parent.parent / "golden"
         (
             "scan-1.0.json",
             lambda path: load_document(Scan, path),
-            "a3f274d4db7219f1759eccae595172c8e74422d7982dfd2142d24690aa29d43f",
+            "015fcafd88950393b3ddb2a734d50f9f5c0be2b47ae6c59942ab2ebb63603fb5",
         ),
         (
             "map-1.0.json",
             lambda path: load_document(Map, path),
-            "f721a80f24a01cd8d63eb4dee316c28b68e01f45a2c2d06409cc04b7471d7c50",
+            "da59f02de1acbf11698ec63de59ea319eb2426b1d92a36b963db24ff903ee431",
         ),
-        ("plan-1.0.json", load_plan, "5ceeed262043bb7941925c06cb4d4ce120b7e519c79b6fd51967fd375114a6e5"),
+        ("plan-1.0.json", load_plan, "cba6d128eb0bc170e1881e1a6aad42602a1316e0323bf208c6ae05a76072de49"),
         ("truth-1.0.json", load_truth, "9e90b35a5226404b1d1101040a963802046ba65e89b9be89a522396de52b1970"),
     ],
 )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from netprobe.core.document import canonical_sha256, dump
 from netprobe.core.errors import DocumentError, InputError
 from netprobe.core.hosts import Host
-from netprobe.core.map import Grouping, Layer, Map, Verdict
+from netprobe.core.map import Grouping, Layers, Map, RttLayer, Verdict
 from netprobe.core.plan import Objective, OrderPlan
 from netprobe.core.scan import ScannedHost
 from netprobe.plan import build_order_plan, one_way_cost_s, verify_against_map, verify_plan
@@ -109,8 +109,7 @@ def test_impossible_requests_are_refused() -> None:
 def made_map(scale: float = 1.0) -> Map:
     cost, rack = rack_fleet((6, 6, 4), 2)
     hosts = named(16)
-    layer = Layer(
-        unit="s",
+    layer = RttLayer(
         distance_s=cost * 2 * scale,
         coordinates=[[0.0]] * 16,
         heights_s=[0.0] * 16,
@@ -119,7 +118,7 @@ def made_map(scale: float = 1.0) -> Map:
     return Map(
         schema="netprobe.map/1.0",
         hosts=[ScannedHost(name=host.name) for host in hosts],
-        layers={"rtt": layer},
+        layers=Layers(rtt=layer),
         grouping=Grouping(method="test", k=3),
         groups=groups_of(hosts, rack),
         verdict=Verdict(locality="found", text="found"),

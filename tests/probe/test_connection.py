@@ -179,7 +179,8 @@ def test_an_agent_that_reads_nothing_is_given_up() -> None:
 
 def answer(**fields: Any) -> dict[str, Any]:
     good = {
-        "type": "done", "sent": 5, "received": 4, "duplicates": 0, "rejected": 0, "unsent": 0, "stamps": "kernel",
+        "type": "done", "sent": 5, "received": 4, "duplicates": 0, "rejected": 0, "unsent": 0, "source_port": 4000,
+        "stamps": "kernel",
         "samples": [(1, 0, 1000), (2, 10, 1000)],
     }  # fmt: skip
     return {**good, **fields}

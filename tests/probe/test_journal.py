@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from netprobe.core.errors import DocumentError, OutputExistsError
+from netprobe.core.errors import DocumentError, InputError, OutputExistsError
 from netprobe.probe.journal import Journal, read_journal
 from netprobe.probe.options import ScanOptions
 
@@ -19,7 +19,7 @@ def journal_path(tmp_path: Path) -> Path:
     path = tmp_path / "scan.journal"
     with Journal(path, hosts_named("a", "b", "c"), ScanOptions().as_dict()) as journal:
         journal.note(host="c", status="unreachable", reason="no route to it")
-        journal.visit(visit(0, 1, [1e-4, 1.5e-4, 0.1], port=4000))
+        journal.visit(visit(0, 1, [1e-4, 1.5e-4, 0.1], dst_port=4000))
         journal.visit(visit(1, 0, [], sent=100, received=0, reason="no answer"))
     return path
 
@@ -30,7 +30,7 @@ def test_visits_and_samples_come_back_bit_by_bit(journal_path: Path) -> None:
     assert record.options == ScanOptions().as_dict()
     assert record.notes[0]["reason"] == "no route to it"
     first, second = record.visits
-    assert (first.src, first.dst, first.port, first.stamps) == (0, 1, 4000, "kernel")
+    assert (first.src, first.dst, first.dst_port, first.stamps) == (0, 1, 4000, "kernel")
     np.testing.assert_array_equal(first.rtt_s, [1e-4, 1.5e-4, 0.1])
     np.testing.assert_array_equal(first.seq, [1, 2, 3])
     assert (second.sent, second.received, second.reason, second.rtt_s.size) == (100, 0, "no answer", 0)
@@ -92,3 +92,8 @@ def test_a_broken_line_in_the_middle_is_told_with_its_number(journal_path: Path)
 def test_a_missing_journal_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(DocumentError, match="No such file"):
         read_journal(tmp_path / "nothing")
+
+
+def test_a_journal_that_cannot_be_made_is_one_clear_line(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be written"):
+        Journal(tmp_path / "none" / "journal", hosts_named("a"), {})

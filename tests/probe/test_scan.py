@@ -18,7 +18,7 @@ from netprobe.core.errors import InputError, NothingMeasuredError
 from netprobe.core.hosts import Host
 from netprobe.core.scan import Scan
 from netprobe.probe.chooser import Extent, Results
-from netprobe.probe.events import AgentsUp, Event, HostFailed, HostUp, RoundDone, VisitDone
+from netprobe.probe.events import AgentsUp, Event, HostFailed, HostUp, RoundDone, ScanWarning, VisitDone
 from netprobe.probe.exec_launcher import ExecLauncher, LocalLauncher
 from netprobe.probe.journal import Journal, read_journal
 from netprobe.probe.options import ScanOptions
@@ -294,3 +294,18 @@ def test_a_killed_controller_leaves_no_agent_and_a_readable_journal(start_scan: 
     record = read_journal(journal)
     assert len(record.visits) >= 3
     assert all(visit.rtt_s.size > 0 for visit in record.visits)
+
+
+def test_a_full_disk_costs_the_journal_and_not_the_scan(tmp_path: Path) -> None:
+    events: list[Event] = []
+    hosts = hosts_named("a", "b", "c")
+    options = ScanOptions(probes_per_visit=5)
+    with Journal(tmp_path / "journal", hosts, options.as_dict()) as journal:
+        full = os.open("/dev/full", os.O_WRONLY)
+        os.dup2(full, journal._fd)
+        os.close(full)
+        scan = run_scan(hosts, LocalLauncher(), options, journal=journal, on_event=events.append).scan
+    assert scan.status == "ok"
+    assert not np.isnan(scan.rtt_s.p10[0, 1])
+    warned = [event.text for event in events if isinstance(event, ScanWarning)]
+    assert len(warned) == 1 and "journal ends here" in warned[0]
