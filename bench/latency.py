@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from _tables import children_cpu_s, heading, quantile, table
+from _tables import cpu_s, heading, quantile, table
 
 from netprobe.core.hosts import read_hosts_file
 from netprobe.core.scan import Scan
@@ -48,7 +48,7 @@ def netprobe(lab: Lab, period_s: float, stamps: str) -> Outcome:
     """The project's own scan."""
     hosts = read_hosts_file(lab.hosts_path)
     options = ScanOptions(probes_per_visit=PROBES, interval_s=period_s, stamps=stamps, python=sys.executable)  # type: ignore[arg-type]
-    began, cpu = time.monotonic(), children_cpu_s()
+    began, cpu = time.monotonic(), cpu_s()
     with (
         tempfile.TemporaryDirectory() as folder,
         Journal(Path(folder) / "j", hosts, options.as_dict()) as journal,
@@ -61,7 +61,7 @@ def netprobe(lab: Lab, period_s: float, stamps: str) -> Outcome:
         for j, rtt in enumerate(row)
         if i != j
     ]
-    return Outcome(readings=readings, cpu_s=children_cpu_s() - cpu, wall_s=time.monotonic() - began)
+    return Outcome(readings=readings, cpu_s=cpu_s() - cpu, wall_s=time.monotonic() - began)
 
 
 def in_rounds(lab: Lab, argv_of: Callable[[str], list[str]], parse: Callable[[str], list[float]]) -> Outcome:
@@ -70,7 +70,7 @@ def in_rounds(lab: Lab, argv_of: Callable[[str], list[str]], parse: Callable[[st
     hosts = read_hosts_file(lab.hosts_path)
     index = {host.name: i for i, host in enumerate(truth.hosts)}
     readings = []
-    began, cpu = time.monotonic(), children_cpu_s()
+    began, cpu = time.monotonic(), cpu_s()
     for links in two_passes(range(len(hosts))):
         running = []
         for link in links:
@@ -84,7 +84,7 @@ def in_rounds(lab: Lab, argv_of: Callable[[str], list[str]], parse: Callable[[st
             rtt = float(truth.rtt_s[src_at, dst_at])
             p10 = quantile(values, 0.1) if values else None
             readings.append(Reading(p10_s=p10, configured_s=rtt))
-    return Outcome(readings=readings, cpu_s=children_cpu_s() - cpu, wall_s=time.monotonic() - began)
+    return Outcome(readings=readings, cpu_s=cpu_s() - cpu, wall_s=time.monotonic() - began)
 
 
 def fping(lab: Lab, period_s: float) -> Outcome:
@@ -110,7 +110,7 @@ def user_ping(lab: Lab, period_s: float) -> Outcome:
     try:
         for server in servers:
             assert server.stdout is not None and server.stdout.readline() == b"ready\n"
-        before = children_cpu_s()
+        before = cpu_s()
         outcome = in_rounds(
             lab,
             lambda address: [sys.executable, str(ECHO), "ping", address, str(PROBES), str(period_s)],
@@ -121,7 +121,7 @@ def user_ping(lab: Lab, period_s: float) -> Outcome:
             server.terminate()
         for server in servers:
             server.wait()
-    return Outcome(readings=outcome.readings, cpu_s=children_cpu_s() - before, wall_s=outcome.wall_s)
+    return Outcome(readings=outcome.readings, cpu_s=cpu_s() - before, wall_s=outcome.wall_s)
 
 
 def row(name: str, outcome: Outcome) -> Sequence[object]:
@@ -148,7 +148,7 @@ def main() -> None:
     options = parser.parse_args()
     methods: dict[str, Callable[[Lab], Outcome]] = {
         "netprobe (kernel stamps)": lambda lab: netprobe(lab, options.period, "kernel"),
-        "netprobe --stamps user": lambda lab: netprobe(lab, options.period, "user"),
+        "netprobe, user-space stamps": lambda lab: netprobe(lab, options.period, "user"),
         "fping": lambda lab: fping(lab, options.period),
         "user-space ping": lambda lab: user_ping(lab, options.period),
     }
@@ -175,7 +175,10 @@ def main() -> None:
             )
         )
     table(columns, rows)
-    print("Nothing is subtracted from a reading. CPU and wall are of one repeat (median), agents included.")
+    print(
+        "Nothing is subtracted from a reading. CPU and wall are of one repeat (median): controller and agents, "
+        "servers and interpreters started on the way included."
+    )
 
 
 if __name__ == "__main__":

@@ -200,7 +200,8 @@ def _show(chain: Chain, output: Output) -> None:
     if chain.plan is not None:
         output.say(terminal.order_text(chain.plan))
     if chain.score is not None:
-        output.say(f"against the lab's truth: ARI {chain.score.ari:.2f}, {chain.score.racks} racks")
+        hops = "" if chain.score.crossings is None else f", {chain.score.crossings} crossings of the ring"
+        output.say(f"against the lab's truth: ARI {chain.score.ari:.2f}{hops} for {chain.score.racks} racks")
     output.say("", f"files in {chain.folder}: {' '.join(written(chain))}", f"next: {next_command(chain)}")
 
 

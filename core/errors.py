@@ -6,7 +6,7 @@
     |   |-- DocumentError         a document that is truncated, newer, of another kind, or of other hosts
     |   |-- SpecError             a lab spec with unknown keys or impossible values (all faults at once)
     |   |-- OutputExistsError     writing there would overwrite something
-    |   |-- PlatformError      this machine lacks a privilege, a program or a library
+    |   |-- PlatformError         this machine lacks a privilege, a program or a library
     |   `-- InfeasibleError       a request that no answer satisfies (group sizes, say)
     |-- NothingMeasuredError      no link could be measured                         (exit 4)
     |-- InterruptedScanError      the user ended it; what was measured is kept      (exit 130)

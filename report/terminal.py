@@ -41,15 +41,15 @@ def heat_map(scan: Scan, map_: Map, *, width: int) -> RenderableType:
         cells = _shrink(cells, step)
         names = [f"{names[i]}.." for i in range(0, len(names), step)]
     known = cells[~np.isnan(cells)]
-    edges = np.quantile(known, (0.2, 0.4, 0.6, 0.8)) if known.size else np.zeros(4)
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
-    if high > low:
-        edges = np.linspace(low, high, 6)[1:-1]
+    # On a log scale that one far link cannot stretch: what lies above its end is the darkest all the same.
+    top = max(float(np.quantile(known, 0.95)), low) if known.size else 0.0
+    levels = np.geomspace(max(low, 1e-9), max(top, low, 1e-9) * (1 + 1e-9), 6)[1:-1]
     lines = []
     for i, name in enumerate(names):
         line = Text(name[:label].ljust(label) + "  ")
         for j in range(len(names)):
-            line.append_text(_cell(cells[i, j], edges, diagonal=i == j and step == 1))
+            line.append_text(_cell(cells[i, j], levels, diagonal=i == j and step == 1))
         lines.append(line)
     legend = Text(f"RTT p10 from {seconds(low)} ", style="dim")
     for shade, colour in zip(SHADES, _COLOURS):
@@ -71,12 +71,12 @@ def _shrink(cells: FloatMatrix, step: int) -> FloatMatrix:
     return small
 
 
-def _cell(value: float, edges: FloatMatrix, *, diagonal: bool) -> Text:
+def _cell(value: float, levels: FloatMatrix, *, diagonal: bool) -> Text:
     if diagonal:
         return Text("\\ ", style="dim")
     if value != value:
         return Text(MISSING * 2, style="dim")
-    level = int(np.searchsorted(edges, value))
+    level = int(np.searchsorted(levels, value))
     return Text(SHADES[level] * 2, style=_COLOURS[level])
 
 

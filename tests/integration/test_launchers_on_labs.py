@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -35,8 +36,16 @@ def test_ssh_honours_the_users_config(lab: Lab, tmp_path: Path) -> None:
     assert lab.ssh_config_path is not None
     config = lab.ssh_config_path.read_text()
     assert "IdentityFile" in config and "Port" in config
+    others = {host.name: host.address.replace("10.77.", "10.78.") for host in lab.hosts}
+    lines = []
+    for host in lab.hosts:
+        assert host.address in config, "ssh goes to the first address, and the probes to the second"
+        added = ["ip", "-n", host.target, "addr", "add", f"{others[host.name]}/16", "dev", "eth0"]
+        subprocess.run(added, check=True)
+        lines.append(f"{host.name} target={host.target} address={others[host.name]}\n")
+    (tmp_path / "hosts").write_text("".join(lines))
     out = tmp_path / "out"
-    argv = netprobe_argv("scan", "--hosts", str(lab.hosts_path), "--ssh-config", str(lab.ssh_config_path))
+    argv = netprobe_argv("scan", "--hosts", str(tmp_path / "hosts"), "--ssh-config", str(lab.ssh_config_path))
     done = subprocess.run(
         lab.exec_argv(None, [*argv, "--fan-out", "16", "--out", str(out), "--json"]),
         capture_output=True,
@@ -46,7 +55,7 @@ def test_ssh_honours_the_users_config(lab: Lab, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     scan = json.loads((out / "scan.json").read_text())
     assert [host["status"] for host in scan["hosts"]] == ["ok"] * 16
-    assert all(host["target"] != host["address"] for host in scan["hosts"])
+    assert {host["name"]: host["address"] for host in scan["hosts"]} == others
     assert all(host["agent"]["hostname"] == host["name"] for host in scan["hosts"])
     assert len(json.loads(done.stdout)["groups"]) == 3
 
@@ -78,6 +87,8 @@ def test_mpirun_puts_the_ranks_where_the_hostfile_says(
     done = subprocess.run([*argv, "--out", str(out)], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     order = json.loads((out / "plan.json").read_text())["order"]
+    printed = shlex.split(json.loads(done.stdout)["command"])
+    assert printed[0] == "mpirun" and printed[-1] == "PROGRAM"
     mca = {
         "plm_rsh_agent": " ".join(lab.rsh_agent_argv),
         "btl": "tcp,self",
@@ -87,18 +98,8 @@ def test_mpirun_puts_the_ranks_where_the_hostfile_says(
         "mpi_yield_when_idle": "1",
     }
     flags = ["--allow-run-as-root", "--tag-output"] if os.geteuid() == 0 else ["--tag-output"]
-    # The command netprobe prints, word for word, with the lab's own way in.
-    command = [
-        "mpirun",
-        "--hostfile",
-        str(out / "hostfile"),
-        "-np",
-        "16",
-        "--map-by",
-        "seq",
-        "--bind-to",
-        "none",
-    ]
+    # The command netprobe prints, word for word, with the lab's own way in behind it.
+    command = printed[:-1]
     command += [*flags, *(word for key, value in mca.items() for word in ("--mca", key, value))]
     program = ["sh", "-c", 'echo "rank=$OMPI_COMM_WORLD_RANK host=$(hostname)"']
     done = subprocess.run(
@@ -110,6 +111,14 @@ def test_mpirun_puts_the_ranks_where_the_hostfile_says(
     with capsys.disabled():
         sys.stdout.write("\n" + "\n".join(f"rank {r} -> {placed[r]}" for r in sorted(placed)) + "\n")
     assert [placed[rank] for rank in range(16)] == order
+
+
+def is_running(pid: str) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
 
 
 def processes_of(lab_name: str) -> list[int]:
@@ -151,8 +160,13 @@ def test_a_killed_controller_leaves_no_agent_and_a_whole_journal(tmp_path: Path)
         assert len(record.visits) >= 40
         assert len(record.visits) + len(record.notes) + 1 == written
         assert all(visit.rtt_s.size for visit in record.visits)
+        of_the_lab = subprocess.run(
+            ["ip", "netns", "pids", made.layout.fabric_target], capture_output=True, text=True
+        ).stdout.split()
+        assert of_the_lab
     finally:
         down(name)
+    assert not [pid for pid in of_the_lab if is_running(pid)]
     listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True).stdout
     assert name not in listed
     assert not Path(f"/run/netprobe/labs/{name}").exists()
