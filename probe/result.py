@@ -74,13 +74,14 @@ def build_outcome(
     duration_s: float,
     interrupted: bool = False,
 ) -> ScanOutcome:
-    """The document and the arrays. Raises NoReadingError for two hosts or more without a reading."""
+    """The document and the arrays. Raises NoReadingError for two hosts or more without a reading,
+    and for a single host that was not reached."""
     ordered = sorted(visits, key=lambda v: (v.round, v.src, v.dst))
     matrices = link_matrices(len(outcomes), ordered)
     hosts = _scanned(outcomes, ordered, matrices["p10"])
     measured = bool(np.isfinite(matrices["p10"]).any())
     status: DocumentStatus = "ok" if all(h.status == "ok" for h in hosts) and not interrupted else "partial"
-    if not measured and len(outcomes) > 1:
+    if not measured and (len(outcomes) > 1 or hosts[0].status != "ok"):
         status = "failed"
     names = [outcome.host.name for outcome in outcomes]
     scan = Scan(

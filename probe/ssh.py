@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from netprobe.core.hosts import Host
 from netprobe.probe.exec_launcher import DEFAULT_FAN_OUT, ChildLauncher, environment
 
 CONNECT_TIMEOUT_S = 10
+_TARGET = re.compile(r"[A-Za-z0-9._:@%+=,~/\[\]-]+")
 
 
 class SshLauncher(ChildLauncher):
@@ -41,8 +43,17 @@ class SshLauncher(ChildLauncher):
         if config is not None and not config.is_file():
             raise InputError(f"--ssh-config {str(config)!r}: no such file")
 
-    def check(self, _hosts: Sequence[Host]) -> None:
-        """The client must be there."""
+    def check(self, hosts: Sequence[Host]) -> None:
+        """The client must be there, and no target may mean something to a shell.
+
+        ssh hands a target on to the ProxyCommand of the user's configuration, which a shell reads.
+        """
+        for host in hosts:
+            if not _TARGET.fullmatch(host.target):
+                raise InputError(
+                    f"host {host.name!r}: the ssh target {host.target!r} has characters other than letters, digits "
+                    "and . _ : @ % + = , ~ / [ ] -"
+                )
         if shutil.which(self.program) is None:
             raise PlatformError(
                 f"no program {self.program!r} on this machine: install the OpenSSH client, or give --via"

@@ -180,3 +180,12 @@ def test_what_force_replaces_is_kept_aside(tmp_path: Path) -> None:
     before = (tmp_path / "out" / "map.json").read_bytes()
     assert run([*args, "--force"]) == 0
     assert (tmp_path / "out" / "map.json.old").read_bytes() == before
+
+
+def test_a_single_host_that_is_not_reached_gets_no_hostfile(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = ["scan", "--hosts", "one,", "--via", "local", "--python", "no-such-python"]
+    assert run([*args, "--out", str(tmp_path / "out")]) == 4
+    assert "one" in capsys.readouterr().err
+    assert not (tmp_path / "out" / "hostfile").exists()

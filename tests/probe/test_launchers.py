@@ -189,3 +189,14 @@ def test_logins_that_are_dropped_are_tried_again(tmp_path: Path, monkeypatch: py
 def test_too_many_hosts_for_the_open_file_limit_is_said_before_anything_starts() -> None:
     with pytest.raises(PlatformError, match="ulimit -n"):
         allow_descriptors(2**40)
+
+
+@pytest.mark.parametrize("target", ["x;y", "$(id)", "a b", "`id`", "a|b", "a&b", "a'b", 'a"b', "a>b", "a\\b"])
+def test_a_target_that_a_proxy_commands_shell_would_read_is_refused(target: str) -> None:
+    with pytest.raises(InputError, match="ssh target"):
+        SshLauncher().check([make_host("a", target=target)])
+
+
+@pytest.mark.parametrize("target", ["host", "user@host.example", "ssh://user@[fd00::1]:22", "fe80::1%eth0"])
+def test_usual_targets_are_taken(target: str) -> None:
+    SshLauncher().check([make_host("a", target=target)])
