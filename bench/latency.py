@@ -142,7 +142,7 @@ def row(name: str, outcome: Outcome) -> Sequence[object]:
 def main() -> None:
     """Every method on one lab, in turn, repeated."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--period", type=float, default=0.002, help="seconds between probes")
+    parser.add_argument("--period", type=float, default=0.001, help="seconds between probes")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()

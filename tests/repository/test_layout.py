@@ -126,3 +126,8 @@ def test_no_file_names_a_package_registry() -> None:
 def test_scripts_can_be_run() -> None:
     scripts = [*(ROOT / "scripts").glob("*.sh"), ROOT / ".ci" / "run"]
     assert [path for path in scripts if path.is_file() and not os.access(path, os.X_OK)] == []
+
+
+def test_the_readme_holds_no_placeholder() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert not [word for word in ("DEMO_OUTPUT", "BENCH_TABLES", "TODO") if word in text]
