@@ -13,6 +13,7 @@ from netprobe.core.errors import EXIT_BUG, EXIT_INPUT, EXIT_INTERRUPTED, Netprob
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command and exit with its documented code."""
     args = list(sys.argv[1:] if argv is None else argv)
+    _mend_streams()
     code = run(args)
     try:
         sys.stdout.flush()
@@ -20,6 +21,16 @@ def main(argv: Sequence[str] | None = None) -> None:
         # The reader (head, say) has gone; there is nobody to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     sys.exit(code)
+
+
+def _mend_streams() -> None:
+    """Closed streams go nowhere; a character the terminal cannot show is no reason to fail."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115, PTH123 (for the life of the process)
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
 
 
 def run(args: Sequence[str]) -> int:

@@ -62,8 +62,13 @@ def map_(
     if not (json or quiet):
         from netprobe.report import terminal
 
-        width = output.console().width
-        output.say(terminal.heat_map(document, result, width=width), "", terminal.group_table(result), "")
+        console = output.console()
+        output.say(
+            terminal.heat_map(document, result, width=console.width, encoding=console.encoding),
+            "",
+            terminal.group_table(result),
+            "",
+        )
         output.say(result.verdict.text, f"wrote {path}", f"next: netprobe plan order {path}")
     output.result(map_summary(result) | {"file": str(path)})
     return 0

@@ -191,9 +191,12 @@ def _show(chain: Chain, output: Output) -> None:
 
     output.say(terminal.scan_text(chain.scan), "")
     if chain.map is not None and len(chain.scan.hosts) > 1:
-        width = output.console().width
+        console = output.console()
         output.say(
-            terminal.heat_map(chain.scan, chain.map, width=width), "", terminal.group_table(chain.map), ""
+            terminal.heat_map(chain.scan, chain.map, width=console.width, encoding=console.encoding),
+            "",
+            terminal.group_table(chain.map),
+            "",
         )
     if chain.map is not None:
         output.say(chain.map.verdict.text)

@@ -17,7 +17,9 @@ from netprobe.core.scan import Scan
 from netprobe.report.units import count, seconds
 
 SHADES = " ░▒▓█"
+ASCII_SHADES = " .+*#"
 MISSING = "·"
+ASCII_MISSING = "?"
 _COLOURS = ("green", "yellow", "orange1", "red", "magenta")
 
 
@@ -28,8 +30,12 @@ def group_order(map_: Map) -> list[int]:
     return [index[name] for name in names]
 
 
-def heat_map(scan: Scan, map_: Map, *, width: int) -> RenderableType:
-    """The measured p10 matrix in group order; the darker, the farther. Shrinks to ``width`` columns."""
+def heat_map(scan: Scan, map_: Map, *, width: int, encoding: str = "utf-8") -> RenderableType:
+    """The measured p10 matrix in group order; the darker, the farther. Shrinks to ``width`` columns.
+
+    An ``encoding`` that cannot write the block characters gets ASCII ones.
+    """
+    shades, gap = _marks(encoding)
     index = {host.name: i for i, host in enumerate(scan.hosts)}
     order = [index[map_.hosts[i].name] for i in group_order(map_)]
     cells = np.asarray(scan.rtt_s.p10)[np.ix_(order, order)]
@@ -49,12 +55,12 @@ def heat_map(scan: Scan, map_: Map, *, width: int) -> RenderableType:
     for i, name in enumerate(names):
         line = Text(name[:label].ljust(label) + "  ")
         for j in range(len(names)):
-            line.append_text(_cell(cells[i, j], levels, diagonal=i == j and step == 1))
+            line.append_text(_cell(cells[i, j], levels, shades, gap, diagonal=i == j and step == 1))
         lines.append(line)
     legend = Text(f"RTT p10 from {seconds(low)} ", style="dim")
-    for shade, colour in zip(SHADES, _COLOURS):
+    for shade, colour in zip(shades, _COLOURS):
         legend.append(shade * 2, style=colour)
-    legend.append(f" to {seconds(high)}; {MISSING}{MISSING} no reading", style="dim")
+    legend.append(f" to {seconds(high)}; {gap}{gap} no reading", style="dim")
     if step > 1:
         legend.append(f"; each cell is the median of {step} x {step} links", style="dim")
     return Lines(*lines, legend)
@@ -71,13 +77,21 @@ def _shrink(cells: FloatMatrix, step: int) -> FloatMatrix:
     return small
 
 
-def _cell(value: float, levels: FloatMatrix, *, diagonal: bool) -> Text:
+def _marks(encoding: str) -> tuple[str, str]:
+    try:
+        (SHADES + MISSING).encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return ASCII_SHADES, ASCII_MISSING
+    return SHADES, MISSING
+
+
+def _cell(value: float, levels: FloatMatrix, shades: str, gap: str, *, diagonal: bool) -> Text:
     if diagonal:
         return Text("\\ ", style="dim")
     if value != value:
-        return Text(MISSING * 2, style="dim")
+        return Text(gap * 2, style="dim")
     level = int(np.searchsorted(levels, value))
-    return Text(SHADES[level] * 2, style=_COLOURS[level])
+    return Text(shades[level] * 2, style=_COLOURS[level])
 
 
 def group_table(map_: Map) -> Table:

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from netprobe.cli.entry import run
+from netprobe.core.document import write_document
+from tests.documents import rack_scan
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -77,3 +81,28 @@ def test_a_bug_of_ours_is_exit_1_without_a_traceback(
     err = capsys.readouterr().err
     assert "internal error" in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("setting", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}])
+def test_a_terminal_without_block_characters_gets_ascii_ones(tmp_path: Path, setting: dict[str, str]) -> None:
+    scan, _ = rack_scan((3, 3), seed=1)
+    write_document(scan, tmp_path / "scan.json")
+    done = subprocess.run(
+        [sys.executable, "-m", "netprobe", "map", str(tmp_path / "scan.json")],
+        capture_output=True,
+        env={**os.environ, **setting},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"locality found" in done.stdout
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_closed_stdout_is_no_error() -> None:
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$0" -m netprobe schema scan >&-', sys.executable],
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"Traceback" not in done.stderr
