@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -14,11 +16,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the command and exit with its documented code."""
     args = list(sys.argv[1:] if argv is None else argv)
     _mend_streams()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # Ended from outside is interrupted: labs and agents are taken down on the way out.
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
     code = run(args)
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader (head, say) has gone; there is nobody to tell.
+    except OSError:
+        # The reader (head, say) has gone, or its disk is full; there is nobody to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     sys.exit(code)
 
@@ -35,9 +41,9 @@ def _mend_streams() -> None:
 
 def run(args: Sequence[str]) -> int:
     """Run the command and return its exit code. Never raises for bad input."""
-    from netprobe.cli.app import app, usage_error_text
-
     try:
+        from netprobe.cli.app import app
+
         result = app(args=list(args), prog_name="netprobe", standalone_mode=False)
     except KeyboardInterrupt:
         return _fail(args, "interrupted", EXIT_INTERRUPTED)
@@ -46,9 +52,11 @@ def run(args: Sequence[str]) -> int:
     except BrokenPipeError:
         return 0
     except Exception as error:
+        from netprobe.cli.app import usage_error_text
+
         usage = usage_error_text(error)
         if usage is not None:
-            return _fail(args, usage, EXIT_INPUT) if usage else EXIT_INTERRUPTED
+            return _fail(args, usage, EXIT_INPUT) if usage else _fail(args, "interrupted", EXIT_INTERRUPTED)
         if os.environ.get("NETPROBE_DEBUG"):
             raise
         text = f"internal error, please report it: {type(error).__name__}: {error}"
@@ -58,8 +66,10 @@ def run(args: Sequence[str]) -> int:
 
 def _fail(args: Sequence[str], message: str, code: int) -> int:
     line = " ".join(message.split())
-    print(f"netprobe: {line}", file=sys.stderr)
+    with contextlib.suppress(OSError, ValueError):
+        print(f"netprobe: {line}", file=sys.stderr)
     # After `lab exec` the words are another program's.
     if "--json" in args and "exec" not in args[:2]:
-        print(json.dumps({"error": line, "exit_code": code}))
+        with contextlib.suppress(OSError, ValueError):
+            print(json.dumps({"error": line, "exit_code": code}))
     return code

@@ -70,14 +70,15 @@ def exec_(
     name: Annotated[str, typer.Argument(metavar="LAB", help="Name of the lab.")],
     argv: Annotated[list[str], typer.Argument(metavar="COMMAND...", help="The program and its arguments.")],
     host: Annotated[
-        str | None, typer.Option("--host", help="The host to run it on (the controller otherwise).")
+        str | None, typer.Option("--host", help="The host to run it on, before LAB (else the controller).")
     ] = None,
 ) -> int:
     """Run a program on a host of a lab, or on its controller, which is no rank host."""
     from netprobe import lab
     from netprobe.core.errors import InputError
 
-    command = lab.find(name).exec_argv(host, argv)
+    words = argv[1:] if argv[:1] == ["--"] else argv
+    command = lab.find(name).exec_argv(host, words)
     sys.stdout.flush()
     try:
         os.execvp(command[0], command)

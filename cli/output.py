@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from dataclasses import dataclass
@@ -42,7 +43,8 @@ class Output:
     def note(self, text: str) -> None:
         """One line on stderr."""
         if not (self.json or self.quiet):
-            print(text, file=sys.stderr)
+            with contextlib.suppress(OSError, ValueError):  # nobody reads it: no reason to lose a scan
+                print(text, file=sys.stderr)
 
     def result(self, data: dict[str, Any]) -> None:
         """The JSON object, where it was asked for."""

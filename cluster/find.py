@@ -42,7 +42,23 @@ def find_groups(
         grouping = sqrt_groups(distance_s, elasticity=elasticity, k=k, seed=seed)
     else:
         grouping = best_grouping(distance_s, k=k)
-    verdict = judge_locality(raw_distance_s, grouping.labels, seed=seed)
+    verdict = judge_locality(_without_excess(raw_distance_s, grouping), grouping.labels, seed=seed)
     if method == "natural" and k is None:
         grouping = keep_or_join(grouping, verdict)
     return grouping, verdict
+
+
+def _without_excess(raw_distance_s: NDArray[np.float64], grouping: Grouping) -> NDArray[np.float64]:
+    """The raw distances less what slow hosts add to all of theirs, as far as the grouping found it.
+
+    A host that is slow towards everybody is no locality, and would drown that of all the others.
+    """
+    share = np.asarray(grouping.evidence.get("excess") or [], dtype=np.float64)
+    raw = np.array(raw_distance_s, dtype=np.float64)
+    between = ~np.eye(len(raw), dtype=bool) & ~np.isnan(raw) & (raw > 0)
+    if share.shape != (len(raw),) or not share.any() or not between.any():
+        return raw
+    excess = share * np.median(raw[between])
+    least = raw[between].min()
+    reduced = np.maximum(raw - excess[:, None] - excess[None, :], least)
+    return np.where(between, reduced, raw)

@@ -8,6 +8,7 @@ Slurm node), the ``address`` its peers probe, the ``launcher_name`` that mpirun 
 from __future__ import annotations
 
 import ipaddress
+import re
 import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from netprobe.core.naming import expand_ranges, name_fault, natural_key, split_l
 MAX_HOSTS = 65_536
 MAX_FILE_BYTES = 16 * 1024 * 1024
 MAX_SLOTS = 1_000_000
+MAX_LINE = 65_536
 
 
 class Host(BaseModel):
@@ -51,6 +53,8 @@ class Host(BaseModel):
         fault = None if value is None else name_fault(value, what="host name" if what == "name" else what)
         if fault:
             raise ValueError(fault)
+        if what == "address" and value is not None and _looks_numeric(value) and not is_ip_address(value):
+            raise ValueError(f"address {value!r} is no IP address (a leading zero would mean octal)")
         return value
 
     @field_validator("target")
@@ -148,17 +152,24 @@ def parse_hosts_line(text: str, *, source: str | None = None, line: int | None =
 def parse_hosts_text(text: str, *, source: str | None = None) -> tuple[Host, ...]:
     """Read a whole hosts file. All of its lines must be hosts; raises HostsError naming the line."""
     hosts: list[Host] = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text_lines(text), start=1):
         hosts.extend(parse_hosts_line(line, source=source, line=number))
         if len(hosts) > MAX_HOSTS:
             raise HostsError(f"more than {MAX_HOSTS} hosts", source=source)
     return check_hosts(hosts, source=source)
 
 
+def text_lines(text: str) -> list[str]:
+    """Lines as editors count them: str.splitlines would break at characters that nobody sees as an end."""
+    return re.split(r"\r\n|\n|\r", text)
+
+
 def read_hosts_file(path: Path) -> tuple[Host, ...]:
     """Read a hosts file from disk. Raises HostsError when it is missing, huge or not text."""
     source = str(path)
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise HostsError("no regular file: write the hosts to one first", source=source)
         with path.open("rb") as stream:
             data = stream.read(MAX_FILE_BYTES + 1)
     except FileNotFoundError:
@@ -222,6 +233,10 @@ def natural_order(hosts: Sequence[Host]) -> list[int]:
     return sorted(range(len(hosts)), key=lambda i: natural_key(hosts[i].name))
 
 
+def _looks_numeric(text: str) -> bool:
+    return all(c in "0123456789." for c in text)
+
+
 def is_ip_address(text: str) -> bool:
     """Whether ``text`` is a literal IPv4 or IPv6 address."""
     try:
@@ -232,14 +247,31 @@ def is_ip_address(text: str) -> bool:
 
 
 def _words(text: str, *, source: str | None, line: int | None) -> list[str]:
-    lexer = shlex.shlex(text, posix=True, punctuation_chars=False)
+    if len(text) > MAX_LINE:
+        raise HostsError(f"a line of {len(text)} characters: at most {MAX_LINE}", source=source, line=line)
+    if not text.isprintable() and not all(c.isprintable() or c in "\t\v\f" for c in text):
+        raise HostsError("a line with control or invisible characters", source=source, line=line)
+    lexer = shlex.shlex(_without_comment(text), posix=True, punctuation_chars=False)
     lexer.whitespace_split = True
-    lexer.commenters = "#"
+    lexer.commenters = ""
     lexer.escape = ""
     try:
         return list(lexer)
     except ValueError:
         raise HostsError(f"unbalanced quotes in {text[:60]!r}", source=source, line=line) from None
+
+
+def _without_comment(text: str) -> str:
+    """``text`` up to a ``#`` that begins a word outside quotes."""
+    quote = ""
+    for at, char in enumerate(text):
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        elif char == "#" and (at == 0 or text[at - 1].isspace()):
+            return text[:at]
+    return text
 
 
 def _slots(value: str, *, source: str | None, line: int | None) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from netprobe.core import hosts as core_hosts
 from netprobe.core.errors import HostsError
-from netprobe.core.hosts import MAX_FILE_BYTES, Host, parse_hosts_text
+from netprobe.core.hosts import MAX_FILE_BYTES, Host, parse_hosts_text, text_lines
 from netprobe.formats.openmpi import MAX_SLOTS_KEYS, SLOTS_KEYS, USER_KEYS, read_openmpi_hostfile
 
 _HOST_SLOTS = re.compile(r"[^:\s]+:\d+")
@@ -40,7 +40,7 @@ def load_hosts(argument: str) -> tuple[Host, ...]:
 def read_hosts_text(text: str, *, source: str | None = None) -> tuple[Host, ...]:
     """Hosts of a text of any known format."""
     text = text.removeprefix("\ufeff")
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text_lines(text), start=1):
         if _RANK_LINE.match(line.strip()):
             raise HostsError("is a line of an MPI rankfile: give a hosts file", source=source, line=number)
     try:
@@ -56,7 +56,7 @@ def read_hosts_text(text: str, *, source: str | None = None) -> tuple[Host, ...]
 def looks_like_openmpi(text: str) -> bool:
     """Whether a text has what only Open MPI's hostfiles have, and nothing that only our hosts files have."""
     found = False
-    for line in text.splitlines():
+    for line in text_lines(text):
         content, _, comment = line.partition("#")
         content = content.strip()
         if _OUR_KEY.search(content):

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from netprobe.core.errors import HostsError, InputError
-from netprobe.core.hosts import MAX_SLOTS, Host, check_hosts, make_host
+from netprobe.core.hosts import MAX_SLOTS, Host, check_hosts, make_host, text_lines
 
 MAX_RANKS = 1_000_000
 LAUNCH_FLAGS = ("--map-by", "seq", "--bind-to", "none")
@@ -81,7 +81,7 @@ def read_openmpi_hostfile(text: str, *, source: str | None = None) -> tuple[Host
     ``max_slots`` is checked and not kept. Raises HostsError naming the line.
     """
     entries: dict[str, _Entry] = {}
-    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
+    for number, line in enumerate(text_lines(text.removeprefix("\ufeff")), start=1):
         content = line.partition("#")[0].strip()
         if content:
             _read_line(content, entries, source=source, line=number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from netprobe.core.errors import HostsError, InputError
-from netprobe.core.hosts import Host, check_hosts, make_host
+from netprobe.core.hosts import Host, check_hosts, make_host, text_lines
 
 
 def write_plain_list(hosts: Sequence[Host], *, slots: int | None = None) -> str:
@@ -22,7 +22,7 @@ def write_plain_list(hosts: Sequence[Host], *, slots: int | None = None) -> str:
 def read_plain_list(text: str, *, source: str | None = None) -> tuple[Host, ...]:
     """Hosts of a plain list; ``#`` starts a comment. Raises HostsError naming the line."""
     hosts = []
-    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
+    for number, line in enumerate(text_lines(text.removeprefix("\ufeff")), start=1):
         words = line.partition("#")[0].split()
         if len(words) > 1:
             raise HostsError(

@@ -42,6 +42,13 @@ def prepare_folder(path: Path, *, force: bool = False) -> None:
 
 def prepare_file(path: Path, *, force: bool = False, inputs: Sequence[Path] = ()) -> None:
     """Check that a file can be written: not there yet (or ``force``), never an input, folder present."""
+    try:
+        _check_file(path, force=force, inputs=inputs)
+    except (OSError, RuntimeError) as error:  # a loop of links, a name too long, a folder that is gone
+        raise InputError(f"{path}: cannot be written: {error}") from None
+
+
+def _check_file(path: Path, *, force: bool, inputs: Sequence[Path]) -> None:
     taken = {place.resolve() for given in inputs for place in (given, side_path(given))}
     for place in (path, side_path(path)):
         if place.resolve() in taken:

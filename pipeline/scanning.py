@@ -51,8 +51,9 @@ def scan(
 def write_outcome(outcome: ScanOutcome, folder: Path) -> Scan:
     """Write scan.json and its samples; the scan with the reference to the samples in it."""
     content = SideFile(name=files.SAMPLES, arrays=outcome.samples).to_bytes()
-    files.save_bytes(content, folder / files.SAMPLES)
     samples = SamplesFile(npz=files.SAMPLES, sha256=hashlib.sha256(content).hexdigest())
     scan = outcome.scan.model_copy(update={"samples": samples})
+    # The document first: on a disk that is nearly full it is worth more than its samples.
     files.save(scan, folder / files.SCAN)
+    files.save_bytes(content, folder / files.SAMPLES)
     return scan

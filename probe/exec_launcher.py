@@ -167,6 +167,12 @@ class ExecLauncher(ChildLauncher):
                     f"--via uses {{address}}, and host {without[0]!r} has none in the hosts file"
                 )
         program = self.words[0]
+        if PurePath(program).name in SHELL_PROGRAMS or "command" in self.placeholders:
+            for host in hosts:
+                if shlex.quote(host.target) != host.target:
+                    raise InputError(
+                        f"host {host.name!r}: a shell at the far end would read the target {host.target!r}"
+                    )
         if "{" not in program and shutil.which(program) is None:
             raise InputError(f"--via {self.template!r}: no program {program!r} on this machine")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from netprobe.core.hosts import Host
 from netprobe.core.scan import HostStatus
@@ -39,6 +39,8 @@ class Member:
     hello: Hello | None = None
     address: str = ""
     port: int = 0
+    token: bytes = field(default_factory=lambda: secrets.token_bytes(TOKEN_BYTES), repr=False)
+    """Its own, so that a probe that reaches another host than was meant is not answered."""
 
     @property
     def up(self) -> bool:
@@ -64,7 +66,6 @@ class Fleet:
         self._on_event = on_event
         self._clock = clock
         self._channels: list[Channel] = []
-        self._token = secrets.token_bytes(TOKEN_BYTES)
         self._ending = False
 
     @property
@@ -169,7 +170,7 @@ class Fleet:
             answer = await member.connection.request(
                 {
                     "type": "open",
-                    "token": self._token.hex(),
+                    "token": member.token.hex(),
                     "address": member.address,
                     "ports": list(self._options.port_range),
                     "stamps": self._options.stamps,

@@ -140,6 +140,7 @@ class Session:
                 "type": "probe",
                 "address": dst.address,
                 "port": dst.port,
+                "token": dst.token.hex(),
                 "source": src.address,
                 "ssid": (self.rounds * len(self.fleet.members) + src.index) & 0xFFFF,
                 "count": options.probes_per_visit,
@@ -316,7 +317,7 @@ def _signals_set(stop: asyncio.Event) -> Iterator[None]:
         yield
         return
     loop = asyncio.get_running_loop()
-    handled = (signal.SIGINT, signal.SIGTERM)
+    handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.getsignal(number) for number in handled}
     for number in handled:
         loop.add_signal_handler(number, stop.set)

@@ -38,7 +38,6 @@ class Agent:
         self.tasks = queue.SimpleQueue()  # type: queue.SimpleQueue[dict[str, Any]]
         self.lease_s = 10.0
         self.reflector = None  # type: Reflector | None
-        self.token = b""
 
     def run(self) -> None:
         """Serve until the controller ends it; does not return."""
@@ -100,7 +99,6 @@ class Agent:
             self.reflector.close()
         low, high = message["ports"]
         self.reflector = Reflector(message["address"], (int(low), int(high)), token, message["stamps"])
-        self.token = token
         self._send(
             {
                 "type": "opened",
@@ -117,7 +115,7 @@ class Agent:
             message["address"],
             int(message["port"]),
             message["source"],
-            self.token,
+            bytes.fromhex(message["token"]),
             int(message["ssid"]) & 0xFFFF,
             min(int(message["count"]), messages.MAX_PROBES),
             max(int(message["interval_ns"]), messages.MIN_INTERVAL_NS),

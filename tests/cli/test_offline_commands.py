@@ -173,3 +173,10 @@ def test_a_directory_that_cannot_be_written_is_one_line(
     assert capsys.readouterr().err.count("\n") == 1
     assert run(["map", str(folder / "scan.json"), "--out", "/proc/map.json"]) == 2
     assert "cannot be written" in capsys.readouterr().err
+
+
+def test_places_that_cannot_be_are_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "loop").symlink_to(folder / "loop")
+    for out in (folder / "loop", folder / ("x" * 300)):
+        assert run(["map", str(folder / "scan.json"), "--out", str(out), "--force"]) == 2
+        assert capsys.readouterr().err.count("\n") == 1

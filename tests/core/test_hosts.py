@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -150,3 +151,30 @@ def test_any_text_is_hosts_or_one_clear_line(text: str) -> None:
         return
     assert hosts
     assert len({h.name for h in hosts}) == len(hosts)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a\u2028evil\n", "control or invisible"),
+        ("a\x1b[31m\n", "control or invisible"),
+        ("a address=010.0.0.1\n", "no IP address"),
+        ("a 300.1.1.1\n", "no IP address"),
+        ("'" + "x" * 70_000 + "'\n", "at most 65536"),
+    ],
+)
+def test_what_would_quietly_mean_something_else_is_refused(text: str, says: str) -> None:
+    with pytest.raises(HostsError, match=says):
+        parse_hosts_text(text)
+
+
+def test_a_hash_begins_a_comment_only_at_the_start_of_a_word() -> None:
+    with pytest.raises(HostsError, match="characters outside"):
+        parse_hosts_text("b#1\n")
+    assert [host.name for host in parse_hosts_text("a # b#1\n#c\n")] == ["a"]
+
+
+def test_a_pipe_is_no_hosts_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(HostsError, match="no regular file"):
+        read_hosts_file(tmp_path / "pipe")

@@ -195,3 +195,26 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
         assert until_none(name, 5.0) == []
     finally:
         down(name)
+
+
+def test_lab_exec_runs_where_it_is_told(lab: Lab) -> None:
+    host = lab.hosts[3]
+    for words in (["--", "hostname"], ["hostname"]):
+        argv = netprobe_argv("lab", "exec", "--host", host.name, lab.name, *words)
+        assert subprocess.run(argv, capture_output=True, text=True).stdout.strip() == host.name
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_lab_of_a_scan_goes_when_the_scan_is_ended(tmp_path: Path, number: signal.Signals) -> None:
+    out = tmp_path / "out"
+    running = subprocess.Popen(netprobe_argv("scan", "--lab", "racks-4x4", "--out", str(out), "-q"))
+    journal = out / "scan.journal.jsonl"
+    end = time.monotonic() + 60
+    while not (journal.exists() and journal.read_bytes().count(b'"visit"') >= 8):
+        assert running.poll() is None and time.monotonic() < end
+        time.sleep(0.05)
+    running.send_signal(number)
+    assert running.wait(20) == 130
+    assert json.loads((out / "scan.json").read_text())["status"] == "partial"
+    listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True).stdout
+    assert f"-{running.pid}." not in listed

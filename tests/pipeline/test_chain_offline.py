@@ -13,7 +13,7 @@ from netprobe.core.map import Map
 from netprobe.core.scan import Scan
 from netprobe.pipeline import export_hostfile, map_scan, plan_order
 from netprobe.pipeline.mapping import connected
-from tests.documents import INSIDE_S, make_scan, permuted, rack_rtt, rack_scan
+from tests.documents import INSIDE_S, make_scan, permuted, rack_labels, rack_rtt, rack_scan
 
 
 def found_labels(scan: Scan, map_: Map) -> list[str]:
@@ -156,3 +156,24 @@ def test_an_unknown_format_is_refused() -> None:
     scan, _ = rack_scan((2, 2))
     with pytest.raises(InputError, match="known are"):
         export_hostfile(plan_order(map_scan(scan)), format_name="bogus")
+
+
+@pytest.mark.parametrize("racks", [(6, 6), (6, 6, 4), (8, 8)])
+@pytest.mark.parametrize("seed", range(3))
+def test_one_slow_host_does_not_hide_the_racks(racks: tuple[int, ...], seed: int) -> None:
+    rtt = rack_rtt(racks, seed=seed)
+    rtt[4, :] += 1e-3
+    rtt[:, 4] += 1e-3
+    map_ = map_scan(make_scan(rtt))
+    assert map_.verdict.locality == "found", map_.verdict.text
+    assert adjusted_rand_index(rack_labels(racks), found_labels(make_scan(rtt), map_)) == 1.0
+
+
+def test_slow_hosts_alone_are_no_locality() -> None:
+    found = 0
+    for seed in range(20):
+        rtt = rack_rtt((12,), seed=seed, noise_s=20e-6)
+        rtt[4, :] += 1e-3
+        rtt[:, 4] += 1e-3
+        found += map_scan(make_scan(rtt, visits=False)).verdict.locality == "found"
+    assert found <= 2

@@ -36,7 +36,8 @@ def open_port(agent: AgentProcess) -> int:
 def probe(agent: AgentProcess, port: int, count: int) -> None:
     agent.send(
         {
-            "type": "probe", "id": 2, "address": "127.0.0.1", "port": port, "source": "127.0.0.1", "ssid": 1,
+            "type": "probe", "id": 2, "token": TOKEN, "address": "127.0.0.1", "port": port,
+            "source": "127.0.0.1", "ssid": 1,
             "count": count, "interval_ns": 1_000_000, "timeout_ns": 10**9, "stamps": "kernel",
         }
     )  # fmt: skip

@@ -200,3 +200,12 @@ def test_a_target_that_a_proxy_commands_shell_would_read_is_refused(target: str)
 @pytest.mark.parametrize("target", ["host", "user@host.example", "ssh://user@[fd00::1]:22", "fe80::1%eth0"])
 def test_usual_targets_are_taken(target: str) -> None:
     SshLauncher().check([make_host("a", target=target)])
+
+
+@pytest.mark.parametrize(
+    "template", ["ssh jump ip netns exec {target}", "sh -c 'nsenter {target} {command}'"]
+)
+def test_a_template_whose_words_a_shell_reads_takes_harmless_targets_only(template: str) -> None:
+    with pytest.raises(InputError, match="a shell at the far end"):
+        ExecLauncher(template).check([make_host("a", target="x; touch /tmp/pwned;"), make_host("b")])
+    ExecLauncher(template).check([make_host("a", target="user@x"), make_host("b")])
