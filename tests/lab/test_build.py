@@ -230,6 +230,8 @@ class TestRealLabs:
         lab = up(PAIR, name=NAME)
         (lab.directory / "state.json").write_text("{", encoding="ascii")
         down(NAME)
+        assert not lab.directory.exists()
+        assert not [name for name in lab.layout.namespaces if Path(f"/run/netns/{name}").exists()]
 
 
 @pytest.mark.lab
