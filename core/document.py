@@ -91,7 +91,7 @@ def dump(document: BaseModel, side: SideFile | None = None) -> dict[str, Any]:
 
 
 def canonical_sha256(document: BaseModel) -> str:
-    """SHA-256 of the canonical content: sorted keys, 9 significant digits, time stamps left out."""
+    """SHA-256 of the canonical content: sorted keys, 9 significant digits, time stamps and empty keys left out."""
     side = SideFile(name="")
     data = _canonical(dump(document, side))
     text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
@@ -253,11 +253,15 @@ def _rounded(data: Any) -> Any:
 
 
 def _canonical(data: Any) -> Any:
-    """Without time stamps, and with arrays in side files as their digests alone."""
+    """Without time stamps, null and empty keys, and with arrays in side files as their digests alone.
+
+    A key that is null or empty says nothing, so that one which a later version adds changes no hash.
+    """
     if isinstance(data, dict):
         if {"npz", "key", "sha256", "shape"} == set(data):
             return {"sha256": data["sha256"], "shape": data["shape"]}
-        return {k: _canonical(v) for k, v in data.items() if k not in TIME_STAMP_KEYS}
+        kept = {k: _canonical(v) for k, v in data.items() if k not in TIME_STAMP_KEYS}
+        return {k: v for k, v in kept.items() if v is not None and v != [] and v != {}}
     if isinstance(data, list):
         return [_canonical(v) for v in data]
     return data

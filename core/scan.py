@@ -48,6 +48,35 @@ class Measurement(Record):
     parameters: dict[str, Any] = Field(default_factory=dict)
 
 
+class GoodputReading(Record):
+    """What one goodput test gave: payload bytes that arrived, by the receiver's count and clock."""
+
+    bytes_per_s: float = Field(ge=0)
+    bytes: int = Field(ge=0)
+    duration_s: float = Field(gt=0)
+    streams: int = Field(ge=1)
+    retransmits: int | None = Field(default=None, ge=0)
+    sender_cpu_ratio: float | None = Field(default=None, ge=0)
+    """Processor seconds a second of the sending process (1 is one core)."""
+    receiver_cpu_ratio: float | None = Field(default=None, ge=0)
+    version: str | None = None
+    """Of the program that measured."""
+    congestion_control: str | None = None
+    flags: list[str] = Field(default_factory=list)
+    """Why the reading may not be the network's (``cpu_bound``)."""
+
+
+class PathReading(Record):
+    """The way of a link's packets, by TTL."""
+
+    hops: int | None = Field(default=None, ge=1, le=255)
+    """Routers on the way and the destination itself (1: the hosts are neighbours); null where it did not answer."""
+    addresses: list[str | None] = Field(default_factory=list)
+    """What answered for each TTL from 1; null where nothing did."""
+    mtu_bytes: int | None = Field(default=None, ge=68, le=65535)
+    """Largest IP packet that gets there unfragmented."""
+
+
 class Visit(Record):
     """One measurement of a link: ``src`` probed ``dst``.
 
@@ -75,6 +104,8 @@ class Visit(Record):
     """Readings that cannot be (negative, say after a clock step)."""
     beside: int = Field(ge=0)
     reason: str | None = None
+    goodput: GoodputReading | None = None
+    path: PathReading | None = None
 
 
 class RttStatistics(Record):
@@ -109,6 +140,14 @@ class Scan(Document):
     """1 - received / sent of the link's probes; null where nothing was sent."""
     ipdv_s: Matrix
     """Jitter: mean absolute difference of the delays of successive probes (RFC 3393)."""
+    port_spread_s: Matrix | None = None
+    """Largest less smallest p10 among the source ports of a link; null without several ports."""
+    goodput_bytes_per_s: dict[str, Matrix] = Field(default_factory=dict)
+    """A matrix for each goodput measurement, by its id: median of the receiver's figures of the link's visits."""
+    hops: Matrix | None = None
+    path_mtu_bytes: Matrix | None = None
+    warnings: list[str] = Field(default_factory=list)
+    """What a reader of the readings should know."""
     visits: list[Visit]
     samples: SamplesFile | None = None
     rounds: int = Field(ge=0)
@@ -126,7 +165,13 @@ class Scan(Document):
         check_hosts_and_matrices(
             self.hosts,
             {f"rtt_s.{k}": getattr(self.rtt_s, k) for k in ("min", "p10", "p50", "p90", "p99")}
-            | {"loss_ratio": self.loss_ratio, "ipdv_s": self.ipdv_s},
+            | {"loss_ratio": self.loss_ratio, "ipdv_s": self.ipdv_s}
+            | {f"goodput_bytes_per_s.{k}": m for k, m in self.goodput_bytes_per_s.items()}
+            | {
+                key: value
+                for key in ("port_spread_s", "hops", "path_mtu_bytes")
+                if (value := getattr(self, key)) is not None
+            },
         )
         ids = [measurement.id for measurement in self.measurements]
         if len(set(ids)) != len(ids):

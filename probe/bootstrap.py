@@ -1,9 +1,9 @@
 """How the agent gets to a host: a small command, and everything else through standard input.
 
 The command's one argument reads a length and that many bytes of Python, the loader; the loader reads the
-agent's archive into an anonymous file in memory (memfd_create) and imports it from there, so nothing is
-left on the remote disk. Nonce and token travel in the stream and never stand in an argument vector, where
-every user of the host could read them.
+agent's archive into an anonymous file in memory (memfd_create) and imports it from there, what a task needs
+when the task comes, so nothing is left on the remote disk. Nonce and token travel in the stream and never
+stand in an argument vector, where every user of the host could read them.
 """
 
 from __future__ import annotations
@@ -61,11 +61,12 @@ sys.path.insert(0, name)
 sys.dont_write_bytecode = True
 try:
     from netprobe_agent import main
+    if path:
+        main.import_all()
 finally:
     if path:
         os.unlink(path)
 sys.path.remove(name)
-os.close(fd)
 main.main()
 """
 

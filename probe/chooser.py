@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,7 +18,9 @@ class Results:
     alive: frozenset[int]
     """Hosts whose agents are up now; links of other hosts cost no time and give a reason only."""
     visits: Sequence[VisitResult]
-    """Every visit so far, in the order in which they ended."""
+    """Every visit of this phase so far, in the order in which they ended."""
+    elapsed_s: float = 0.0
+    """Seconds since the phase began."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,3 +64,71 @@ class RoundRobin:
         if self._rounds is None:
             return None
         return Extent(rounds=len(self._rounds), links=sum(map(len, self._rounds)))
+
+
+class Retrying:
+    """Another chooser's rounds, and after its end again the links that gave no reading while both ends live.
+
+    Retries come in rounds of disjoint links of their own, the quiet end of a phase: what a busy moment took
+    away may be there then.
+    """
+
+    def __init__(self, chooser: Chooser, retries: int) -> None:
+        self._chooser = chooser
+        self._left = retries
+        self._rounds: list[list[Link]] = []
+        self._added = Extent(rounds=0, links=0)
+
+    def next_round(self, results: Results) -> Sequence[Link] | None:
+        """The other chooser's round while it has one; then the retries, a set of rounds a try."""
+        if not self._rounds:
+            links = self._chooser.next_round(results) if self._added.rounds == 0 else None
+            if links is not None:
+                return links
+            if self._left == 0:
+                return None
+            self._left -= 1
+            self._rounds = disjoint_rounds(_without_reading(results))
+            if not self._rounds:
+                self._left = 0
+                return None
+            self._added = Extent(
+                rounds=self._added.rounds + len(self._rounds),
+                links=self._added.links + sum(map(len, self._rounds)),
+            )
+        return self._rounds.pop(0)
+
+    def extent(self) -> Extent | None:
+        """The other's, and the retries that are known to be needed."""
+        extent = self._chooser.extent()
+        if extent is None:
+            return None
+        return Extent(rounds=extent.rounds + self._added.rounds, links=extent.links + self._added.links)
+
+
+def disjoint_rounds(links: Iterable[Link]) -> list[list[Link]]:
+    """``links`` in rounds in which no host stands twice, each link in the first round with room for it."""
+    rounds: list[list[Link]] = []
+    busy: list[set[int]] = []
+    for link in links:
+        ends = {link.src, link.dst}
+        place = next((i for i, taken in enumerate(busy) if not taken & ends), len(rounds))
+        if place == len(rounds):
+            rounds.append([])
+            busy.append(set())
+        rounds[place].append(link)
+        busy[place] |= ends
+    return rounds
+
+
+def _without_reading(results: Results) -> list[Link]:
+    """Links between hosts that are up, visited and never with a reading, in the order of the first visit."""
+    reading: dict[Link, bool] = {}
+    for visit in results.visits:
+        link = Link(visit.src, visit.dst)
+        reading[link] = reading.get(link, False) or visit.has_reading
+    return [
+        link
+        for link, has in reading.items()
+        if not has and link.src in results.alive and link.dst in results.alive
+    ]

@@ -44,6 +44,7 @@ class VisitDone(Event):
     src: str
     dst: str
     round: int
+    measurement: str
     rtt_s: float | None
     loss_ratio: float | None
     reason: str | None
@@ -51,8 +52,9 @@ class VisitDone(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class RoundDone(Event):
-    """A round ended. The totals are the chooser's estimate, None when it makes none."""
+    """A round ended. Links are those of the phase; totals are its chooser's estimate, None when it has none."""
 
+    measurement: str
     rounds_done: int
     rounds_total: int | None
     links_done: int

@@ -21,14 +21,16 @@ from pydantic import ValidationError
 from netprobe.core.document import now_utc
 from netprobe.core.errors import DocumentError, InputError, OutputExistsError
 from netprobe.core.hosts import Host
+from netprobe.core.scan import GoodputReading, PathReading
 from netprobe.probe.visits import VisitResult
 
 SCHEMA = "netprobe.journal/1.0"
 _PLAIN = (
-    "src", "dst", "round", "started_s", "duration_s", "measurement", "src_port", "dst_port", "stamps",
+    "src", "dst", "round", "started_s", "duration_s", "measurement", "method", "src_port", "dst_port", "stamps",
     "sent", "received", "duplicates",
     "rejected", "beside", "reason",
 )  # fmt: skip
+_RECORDS: dict[str, type[GoodputReading | PathReading]] = {"goodput": GoodputReading, "path": PathReading}
 _ARRAYS = {"seq": "<u4", "sent_at_s": "<f8", "rtt_s": "<f8"}
 
 
@@ -66,6 +68,9 @@ class Journal:
     def visit(self, visit: VisitResult) -> None:
         """Append a visit."""
         record: dict[str, Any] = {key: getattr(visit, key) for key in _PLAIN}
+        for key in _RECORDS:
+            if (reading := getattr(visit, key)) is not None:
+                record[key] = reading.model_dump(mode="json")
         samples = {
             key: base64.b64encode(np.ascontiguousarray(getattr(visit, key), dtype=kind).tobytes()).decode()
             for key, kind in _ARRAYS.items()
@@ -135,6 +140,9 @@ def _visit(record: dict[str, Any], hosts: int) -> VisitResult:
     if len({len(array) for array in arrays.values()}) != 1:
         raise ValueError("samples of different lengths")
     plain: dict[str, Any] = {key: record["visit"][key] for key in _PLAIN}
+    for key, model in _RECORDS.items():
+        if key in record["visit"]:
+            plain[key] = model.model_validate(record["visit"][key])
     if not (0 <= plain["src"] < hosts and 0 <= plain["dst"] < hosts):
         raise ValueError("a visit of a host that is not listed")
     return VisitResult(**plain, **arrays)

@@ -40,6 +40,10 @@ class ScanOptions:
     """Probe the addresses of this network (CIDR)."""
     interface: str | None = None
     """Probe the addresses of this interface."""
+    links_at_once: int = 0
+    """Links measured at the same time; larger rounds are split. 0 is no cap."""
+    retries: int = 1
+    """How often a link without a reading is tried again, in later rounds."""
     seed: int = 0
     """Recorded in the document."""
 
@@ -68,6 +72,10 @@ class ScanOptions:
             yield f"stamps {self.stamps!r}: kernel, kernel_rx or user is needed"
         if self.family not in (None, "ipv4", "ipv6"):
             yield f"family {self.family!r}: ipv4 or ipv6 is needed"
+        if not 0 <= self.links_at_once <= 1 << 20:
+            yield f"{self.links_at_once} links at once: 0 (no cap) to {1 << 20} are allowed"
+        if not 0 <= self.retries <= 10:
+            yield f"{self.retries} retries: 0 to 10 are allowed"
         if self.seed < 0:
             yield f"seed {self.seed} is negative"
         if self.subnet is not None:

@@ -24,12 +24,13 @@ from netprobe.core.scan import (
     Stamps,
     Visit,
 )
-from netprobe.probe.agent.packet import PACKET_BYTES
 from netprobe.probe.options import ScanOptions
-from netprobe.probe.visits import MEASUREMENT, METHOD, VisitResult
+from netprobe.probe.visits import RTT, VisitResult
 
 PERCENTILES = {"min": 0, "p10": 10, "p50": 50, "p90": 90, "p99": 99}
 REASONS_SHOWN = 8
+GOODPUT_KEY = "goodput_bytes_per_s"
+PATH = "path"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +71,7 @@ def build_outcome(
     visits: Sequence[VisitResult],
     options: ScanOptions,
     *,
+    measurements: Sequence[Measurement],
     rounds: int,
     duration_s: float,
     interrupted: bool = False,
@@ -78,7 +80,7 @@ def build_outcome(
     and for a single host that was not reached."""
     ordered = sorted(visits, key=lambda v: (v.round, v.src, v.dst))
     matrices = link_matrices(len(outcomes), ordered)
-    hosts = _scanned(outcomes, ordered, matrices["p10"])
+    hosts = _scanned(outcomes, ordered)
     measured = bool(np.isfinite(matrices["p10"]).any())
     status: DocumentStatus = "ok" if all(h.status == "ok" for h in hosts) and not interrupted else "partial"
     if not measured and (len(outcomes) > 1 or hosts[0].status != "ok"):
@@ -89,10 +91,11 @@ def build_outcome(
         reason=_reason(hosts, interrupted),
         seed=options.seed,
         hosts=hosts,
-        measurements=[_measurement(options)],
+        measurements=list(measurements),
         rtt_s=RttStatistics(**{key: matrices[key] for key in PERCENTILES}),
         loss_ratio=matrices["loss_ratio"],
         ipdv_s=matrices["ipdv_s"],
+        **other_matrices(len(outcomes), ordered, measurements),
         visits=[_document_visit(visit, names) for visit in ordered],
         rounds=rounds,
         duration_s=duration_s,
@@ -113,7 +116,7 @@ def link_matrices(hosts: int, visits: Sequence[VisitResult]) -> dict[str, NDArra
     matrices = {key: empty_matrix(hosts) for key in (*PERCENTILES, "loss_ratio", "ipdv_s")}
     by_link: dict[tuple[int, int], list[VisitResult]] = {}
     for visit in visits:
-        if visit.measurement != MEASUREMENT:
+        if visit.measurement != RTT:
             continue
         by_link.setdefault((visit.src, visit.dst), []).append(visit)
     for cell, group in by_link.items():
@@ -131,6 +134,27 @@ def link_matrices(hosts: int, visits: Sequence[VisitResult]) -> dict[str, NDArra
         if variations.size:
             matrices["ipdv_s"][cell] = variations.mean()
     return matrices
+
+
+def other_matrices(
+    hosts: int, visits: Sequence[VisitResult], measurements: Sequence[Measurement]
+) -> dict[str, Any]:
+    """The matrices [src, dst] beside those of RTT, by key of the document; those not measured are left out."""
+    goodput = {m.id: empty_matrix(hosts) for m in measurements if m.key == GOODPUT_KEY}
+    rates: dict[tuple[str, int, int], list[float]] = {}
+    hops, mtu = empty_matrix(hosts), empty_matrix(hosts)
+    for visit in visits:
+        if visit.goodput is not None and visit.measurement in goodput:
+            rates.setdefault((visit.measurement, visit.src, visit.dst), []).append(visit.goodput.bytes_per_s)
+        if visit.path is not None:
+            hops[visit.src, visit.dst] = np.nan if visit.path.hops is None else visit.path.hops
+            mtu[visit.src, visit.dst] = np.nan if visit.path.mtu_bytes is None else visit.path.mtu_bytes
+    for (id_, src, dst), values in rates.items():
+        goodput[id_][src, dst] = np.median(values)
+    found: dict[str, Any] = {GOODPUT_KEY: goodput} if goodput else {}
+    if any(m.id == PATH for m in measurements):
+        found |= {"hops": hops, "path_mtu_bytes": mtu}
+    return found
 
 
 def _best_stamped(visits: list[VisitResult]) -> list[VisitResult]:
@@ -180,24 +204,6 @@ def sample_table(visits: Sequence[VisitResult]) -> dict[str, NDArray[Any]]:
     }
 
 
-def _measurement(options: ScanOptions) -> Measurement:
-    return Measurement(
-        id=MEASUREMENT,
-        key="rtt_s",
-        method=METHOD,
-        unit="s",
-        statistic="p10",
-        parameters={
-            "probes_per_visit": options.probes_per_visit,
-            "interval_s": options.interval_s,
-            "timeout_s": options.timeout_s,
-            "packet_bytes": PACKET_BYTES,
-            "stamps": options.stamps,
-            "interpolation": "linear",
-        },
-    )
-
-
 def _document_visit(visit: VisitResult, names: Sequence[str]) -> Visit:
     return Visit(
         measurement=visit.measurement,
@@ -206,7 +212,7 @@ def _document_visit(visit: VisitResult, names: Sequence[str]) -> Visit:
         round=visit.round,
         started_s=visit.started_s,
         duration_s=visit.duration_s,
-        method=METHOD,
+        method=visit.method,
         src_port=visit.src_port,
         dst_port=visit.dst_port,
         stamps=visit.stamps,
@@ -216,20 +222,23 @@ def _document_visit(visit: VisitResult, names: Sequence[str]) -> Visit:
         rejected=visit.rejected,
         beside=visit.beside,
         reason=visit.reason,
+        goodput=visit.goodput,
+        path=visit.path,
     )
 
 
-def _scanned(
-    outcomes: Sequence[HostOutcome], visits: Sequence[VisitResult], p10: NDArray[np.float64]
-) -> list[ScannedHost]:
-    """Hosts with their statuses: one that is up but lacks a cell with another one that is up is partial."""
+def _scanned(outcomes: Sequence[HostOutcome], visits: Sequence[VisitResult]) -> list[ScannedHost]:
+    """Hosts with their statuses: one that is up, but was probed with another one that is up to no reading, is
+    partial. A link that was never to be probed (a budget) is nobody's fault."""
     up = [i for i, outcome in enumerate(outcomes) if outcome.status == "ok"]
     reasons = {(v.src, v.dst): v.reason for v in visits if v.reason is not None}
+    tried = {(v.src, v.dst) for v in visits}
+    read = {(v.src, v.dst) for v in visits if v.has_reading}
     scanned = []
     for i, outcome in enumerate(outcomes):
         status, reason = outcome.status, outcome.reason
         if status == "ok":
-            missing = [(a, b) for j in up if j != i for a, b in ((i, j), (j, i)) if np.isnan(p10[a, b])]
+            missing = [(a, b) for j in up if j != i for a, b in ((i, j), (j, i)) if (a, b) in tried - read]
             if missing:
                 peers = sorted({b if a == i else a for a, b in missing})
                 named = ", ".join(outcomes[j].host.name for j in peers[:3])

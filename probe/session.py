@@ -1,32 +1,43 @@
-"""A scan from start to end: agents up, round after round, agents gone, document."""
+"""A scan from start to end: agents up, phase after phase and round after round, agents gone, document."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import functools
+import itertools
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, get_args
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from netprobe.core.hosts import Host, check_hosts
-from netprobe.core.scan import Stamps
 from netprobe.probe.agent.messages import ProtocolError
-from netprobe.probe.chooser import Chooser, Results, RoundRobin
-from netprobe.probe.connection import AgentLostError, TaskFailedError, text_field, whole_field
+from netprobe.probe.chooser import Chooser, Results, Retrying, RoundRobin
+from netprobe.probe.connection import AgentLostError, TaskFailedError
 from netprobe.probe.events import OnEvent, RoundDone, ScanWarning, VisitDone, ignore
 from netprobe.probe.fleet import Fleet, Member
 from netprobe.probe.journal import Journal
 from netprobe.probe.launch import Launcher
+from netprobe.probe.methods.base import Method, VisitContext
+from netprobe.probe.methods.stamp import Stamp
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.result import ScanOutcome, build_outcome
 from netprobe.probe.rounds import Link
-from netprobe.probe.visits import NS_PER_S, VisitResult, sample_arrays
+from netprobe.probe.visits import VisitResult
 
 Clock = Callable[[], float]
-_MAX_COUNT = 1 << 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phase:
+    """One measurement of a scan: how a link is measured, and which links in which rounds."""
+
+    method: Method
+    chooser: Chooser
 
 
 class Session:
@@ -35,80 +46,131 @@ class Session:
     def __init__(
         self,
         fleet: Fleet,
-        chooser: Chooser,
+        phases: Sequence[Phase],
         options: ScanOptions,
         *,
         journal: Journal | None,
+        resumed: Sequence[VisitResult] = (),
         on_event: OnEvent,
         clock: Clock,
     ) -> None:
         self.fleet = fleet
-        self.visits: list[VisitResult] = []
-        self.rounds = 0
-        self._chooser = chooser
+        self.visits: list[VisitResult] = list(resumed)
+        self.rounds = max((visit.round for visit in resumed), default=-1) + 1
+        self._phases = phases
         self._options = options
         self._journal = journal
         self._on_event = on_event
         self._clock = clock
+        # A resumed scan goes on where the other one was, so that times of visits stay in order.
+        self._earlier_s = max((visit.started_s + visit.duration_s for visit in resumed), default=0.0)
         self._began = clock()
+        self._finished = Counter(
+            (visit.measurement, Link(visit.src, visit.dst)) for visit in resumed if visit.has_reading
+        )
 
     async def run(self) -> None:
-        """Round after round until the chooser has no more."""
+        """Phase after phase, each round after round until its chooser has no more."""
         self._began = self._clock()
-        while True:
-            results = Results(hosts=len(self.fleet.members), alive=self.fleet.alive, visits=self.visits)
-            links = self._chooser.next_round(results)
-            if links is None:
-                return
-            beside = sum(self._is_up(link) for link in links) - 1
-            await asyncio.gather(*(self._visit(link, max(0, beside)) for link in links))
-            self.rounds += 1
-            self._tell_round()
+        for phase in self._phases:
+            unable = await phase.method.prepare(self.fleet.members)
+            try:
+                await self._run_phase(phase, unable)
+            finally:
+                await phase.method.finish(self.fleet.members)
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds since the first round began."""
-        return self._clock() - self._began
+        """Seconds since the first round began, with those of the scan that this one continues."""
+        return self._earlier_s + self._clock() - self._began
 
-    def _is_up(self, link: Link) -> bool:
-        return self.fleet.members[link.src].up and self.fleet.members[link.dst].up
+    async def _run_phase(self, phase: Phase, unable: Mapping[int, str]) -> None:
+        id_ = phase.method.measurement.id
+        chooser = Retrying(phase.chooser, self._options.retries)
+        began, done = self._clock(), 0
+        seen = [visit for visit in self.visits if visit.measurement == id_]
+        while True:
+            alive = self.fleet.alive.difference(unable)
+            results = Results(
+                hosts=len(self.fleet.members), alive=alive, visits=seen, elapsed_s=self._clock() - began
+            )
+            links = chooser.next_round(results)
+            if links is None:
+                return
+            for links_at_once in _split(self._unfinished(id_, links), self._options.links_at_once):
+                beside = max(0, sum(self._is_up(link, unable) for link in links_at_once) - 1)
+                visits = await asyncio.gather(
+                    *(self._visit(phase.method, link, beside, unable) for link in links_at_once)
+                )
+                seen.extend(itertools.chain.from_iterable(visits))
+                self.rounds += 1
+                done += len(links_at_once)
+                self._tell_round(id_, chooser, done, self._clock() - began)
 
-    async def _visit(self, link: Link, beside: int) -> None:
+    def _unfinished(self, id_: str, links: Sequence[Link]) -> list[Link]:
+        """Without those that the scan which this one continues has measured."""
+        if not self._finished:
+            return list(links)
+        left = []
+        for link in links:
+            if self._finished[id_, link] > 0:
+                self._finished[id_, link] -= 1
+            else:
+                left.append(link)
+        return left
+
+    def _is_up(self, link: Link, unable: Mapping[int, str]) -> bool:
+        return all(self.fleet.members[end].up and end not in unable for end in (link.src, link.dst))
+
+    async def _visit(
+        self, method: Method, link: Link, beside: int, unable: Mapping[int, str]
+    ) -> list[VisitResult]:
         started = self.elapsed_s
+        measurement = method.measurement
         src, dst = self.fleet.members[link.src], self.fleet.members[link.dst]
-        fields: dict[str, Any] = {}
+        context = VisitContext(round=self.rounds, hosts=len(self.fleet.members), beside=beside)
+        readings: list[dict[str, Any]] = []
         try:
-            fields = await self._probe(src, dst)
+            why_not = _why_not(src, unable) or _why_not(dst, unable)
+            readings = [{"reason": why_not}] if why_not else await method.visit(src, dst, context)
         except (AgentLostError, TaskFailedError) as error:
-            fields = {"reason": f"{src.outcome.host.name}: {error}"}
+            readings = [{"reason": f"{src.outcome.host.name}: {error}"}]
         except ProtocolError as error:
-            fields = {"reason": f"{src.outcome.host.name}: its agent sent {error}"}
+            readings = [{"reason": f"{src.outcome.host.name}: its agent sent {error}"}]
         except TimeoutError:
-            reason = f"the agent gave no result within {self._options.visit_deadline_s:.1f} s"
+            reason = f"the agent gave no result within {method.deadline_s:.1f} s"
             if src.connection is not None:
                 src.connection.lose(reason)
-            fields = {"reason": f"{src.outcome.host.name}: {reason}"}
-        visit = VisitResult(
-            src=link.src,
-            dst=link.dst,
-            round=self.rounds,
-            started_s=started,
-            duration_s=self.elapsed_s - started,
-            beside=beside,
-            **fields,
-        )
-        self.visits.append(visit)
-        self._write_down(lambda journal: journal.visit(visit))
-        self._on_event(
-            VisitDone(
-                src=src.outcome.host.name,
-                dst=dst.outcome.host.name,
-                round=visit.round,
-                rtt_s=visit.p10_s,
-                loss_ratio=visit.loss_ratio,
-                reason=visit.reason,
+            readings = [{"reason": f"{src.outcome.host.name}: {reason}"}]
+        visits = [
+            VisitResult(
+                src=link.src,
+                dst=link.dst,
+                round=self.rounds,
+                started_s=started,
+                duration_s=self.elapsed_s - started,
+                measurement=measurement.id,
+                method=measurement.method,
+                beside=beside,
+                **fields,
             )
-        )
+            for fields in readings
+        ]
+        for visit in visits:
+            self.visits.append(visit)
+            self._write_down(lambda journal, visit=visit: journal.visit(visit))  # type: ignore[misc]
+            self._on_event(
+                VisitDone(
+                    src=src.outcome.host.name,
+                    dst=dst.outcome.host.name,
+                    round=visit.round,
+                    measurement=visit.measurement,
+                    rtt_s=visit.p10_s,
+                    loss_ratio=visit.loss_ratio,
+                    reason=visit.reason,
+                )
+            )
+        return visits
 
     def note_hosts(self) -> None:
         """Write down which hosts are up, and why the others are not."""
@@ -128,91 +190,35 @@ class Session:
             self._journal = None
             self._on_event(ScanWarning(text=f"the journal ends here, it cannot be written: {error.strerror}"))
 
-    async def _probe(self, src: Member, dst: Member) -> dict[str, Any]:
-        """Have ``src`` probe ``dst``; the fields of the visit that come from the agent."""
-        for member in (src, dst):
-            if not member.up or member.connection is None:
-                return {"reason": f"{member.outcome.host.name}: {member.outcome.reason or 'is not up'}"}
-        options = self._options
-        assert src.connection is not None
-        answer = await src.connection.request(
-            {
-                "type": "probe",
-                "address": dst.address,
-                "port": dst.port,
-                "token": dst.token.hex(),
-                "source": src.address,
-                "ssid": (self.rounds * len(self.fleet.members) + src.index) & 0xFFFF,
-                "count": options.probes_per_visit,
-                "interval_ns": round(options.interval_s * NS_PER_S),
-                "timeout_ns": round(options.timeout_s * NS_PER_S),
-                "stamps": options.stamps,
-            },
-            options.visit_deadline_s,
-        )
-        fields = checked_answer(answer, options.probes_per_visit)
-        if fields["reason"] is None:
-            fields["reason"] = _why_nothing(fields, dst)
-        return fields | {"dst_port": dst.port}
-
-    def _tell_round(self) -> None:
-        extent = self._chooser.extent()
-        elapsed = self.elapsed_s
-        left = None
-        if extent is not None and self.rounds:
-            left = max(0, extent.rounds - self.rounds) * elapsed / self.rounds
+    def _tell_round(self, id_: str, chooser: Chooser, done: int, phase_s: float) -> None:
+        extent = chooser.extent()
+        left = None if extent is None or not done else max(0, extent.links - done) * phase_s / done
         self._on_event(
             RoundDone(
+                measurement=id_,
                 rounds_done=self.rounds,
                 rounds_total=None if extent is None else extent.rounds,
-                links_done=len(self.visits),
+                links_done=done,
                 links_total=None if extent is None else extent.links,
-                elapsed_s=elapsed,
+                elapsed_s=self.elapsed_s,
                 left_s=left,
             )
         )
 
 
-def checked_answer(answer: dict[str, Any], count: int) -> dict[str, Any]:
-    """The counts and samples of an agent's answer to a probe task. Raises ProtocolError."""
-    if answer.get("type") != "done":
-        raise ProtocolError("an answer that is no result")
-    sent = whole_field(answer, "sent", count)
-    received = whole_field(answer, "received", sent)
-    samples = answer["samples"]
-    stamps = text_field(answer, "stamps")
-    if len(samples) > received or (samples and stamps not in get_args(Stamps)):
-        raise ProtocolError("a result that does not fit its samples")
-    unsent = whole_field(answer, "unsent", count + 16)
-    reason = text_field(answer, "reason")
-    if unsent and reason is None:
-        reason = f"{unsent} probes could not be sent: the host's queue was full (ENOBUFS)"
-    last = 0
-    for seq, _sent_at, rtt in samples:
-        if not last < seq <= count or rtt <= 0:
-            raise ProtocolError("a sample that cannot be")
-        last = seq
-    return {
-        "sent": sent,
-        "received": received,
-        "duplicates": whole_field(answer, "duplicates", _MAX_COUNT),
-        "rejected": whole_field(answer, "rejected", received),
-        "src_port": whole_field(answer, "source_port", 65535),
-        "stamps": stamps if samples else None,
-        "reason": reason,
-        **sample_arrays(samples),
-    }
+def _split(links: Sequence[Link], at_once: int) -> Iterator[Sequence[Link]]:
+    """Rounds of at most ``at_once`` links (0: no cap); nothing where there are none."""
+    step = at_once or max(1, len(links))
+    for start in range(0, len(links), step):
+        yield links[start : start + step]
 
 
-def _why_nothing(fields: dict[str, Any], dst: Member) -> str | None:
-    if fields["rtt_s"].size:
-        return None
-    where = f"{dst.address} port {dst.port} (UDP)"
-    if fields["received"] == 0:
-        return f"no answer from {where}: a firewall, or no route?"
-    if fields["rejected"]:
-        return f"all {fields['rejected']} readings from {where} were impossible: does a clock step?"
-    return f"the answers from {where} carried no usable stamps"
+def _why_not(member: Member, unable: Mapping[int, str]) -> str | None:
+    """Why a host cannot take part; None when it can."""
+    name = member.outcome.host.name
+    if not member.up or member.connection is None:
+        return f"{name}: {member.outcome.reason or 'is not up'}"
+    return f"{name}: {unable[member.index]}" if member.index in unable else None
 
 
 async def measure(
@@ -221,24 +227,32 @@ async def measure(
     chooser: Chooser | None = None,
     options: ScanOptions | None = None,
     *,
+    phases: Sequence[Phase] = (),
     journal: Journal | None = None,
+    resumed: Sequence[VisitResult] = (),
     on_event: OnEvent = ignore,
     clock: Clock = time.monotonic,
     stop: asyncio.Event | None = None,
 ) -> ScanOutcome:
     """Scan ``hosts``. Setting ``stop`` ends it early, with ``interrupted`` true and what there was by then.
 
-    A single host is not probed: its scan is trivial. Raises InputError for what cannot work and
+    ``phases`` are run one after the other; the first one is the primary measurement. Without any it is STAMP
+    over the links of ``chooser``, all of them by default. ``resumed`` are the visits of a scan that this one
+    continues: a link that has its reading there is not measured again. A single host is not probed: its scan
+    is trivial. Raises InputError for what cannot work and
     NothingMeasuredError when no link gave a reading. No agent is left, however it ends.
     """
     hosts = check_hosts(hosts)
     options = options if options is not None else ScanOptions()
     fleet = Fleet(hosts, launcher, options, on_event, clock)
+    first = Phase(method=Stamp(options), chooser=chooser if chooser is not None else RoundRobin())
+    phases = tuple(phases) or (first,)
     session = Session(
         fleet,
-        chooser if chooser is not None else RoundRobin(),
+        phases,
         options,
         journal=journal,
+        resumed=resumed,
         on_event=on_event,
         clock=clock,
     )
@@ -262,6 +276,7 @@ async def measure(
         [member.outcome for member in fleet.members],
         session.visits,
         options,
+        measurements=[phase.method.measurement for phase in phases],
         rounds=session.rounds,
         duration_s=duration,
         interrupted=interrupted,
@@ -274,7 +289,9 @@ def run_scan(
     options: ScanOptions | None = None,
     *,
     chooser: Chooser | None = None,
+    phases: Sequence[Phase] = (),
     journal: Journal | None = None,
+    resumed: Sequence[VisitResult] = (),
     on_event: OnEvent = ignore,
 ) -> ScanOutcome:
     """``measure`` for callers without an event loop. SIGINT and SIGTERM end it early and cleanly.
@@ -286,7 +303,15 @@ def run_scan(
         stop = asyncio.Event()
         with _signals_set(stop):
             return await measure(
-                hosts, launcher, chooser, options, journal=journal, on_event=on_event, stop=stop
+                hosts,
+                launcher,
+                chooser,
+                options,
+                phases=phases,
+                journal=journal,
+                resumed=resumed,
+                on_event=on_event,
+                stop=stop,
             )
 
     return asyncio.run(main())

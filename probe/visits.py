@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.core.scan import Stamps
+from netprobe.core.scan import GoodputReading, PathReading, Stamps
 
-METHOD = "stamp"
-MEASUREMENT = "rtt"
+RTT = "rtt"
+"""``id`` of the primary measurement."""
 NS_PER_S = 1e9
 
 
@@ -29,7 +29,8 @@ class VisitResult:
     round: int
     started_s: float
     duration_s: float
-    measurement: str = MEASUREMENT
+    measurement: str = RTT
+    method: str = "stamp"
     src_port: int | None = None
     dst_port: int | None = None
     stamps: Stamps | None = None
@@ -39,9 +40,16 @@ class VisitResult:
     rejected: int = 0
     beside: int = 0
     reason: str | None = None
+    goodput: GoodputReading | None = None
+    path: PathReading | None = None
     seq: NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, np.uint32))
     sent_at_s: NDArray[np.float64] = field(default_factory=lambda: np.empty(0, np.float64))
     rtt_s: NDArray[np.float64] = field(default_factory=lambda: np.empty(0, np.float64))
+
+    @property
+    def has_reading(self) -> bool:
+        """Whether it gave what its method measures."""
+        return bool(self.rtt_s.size) or self.goodput is not None or self.path is not None
 
     @property
     def p10_s(self) -> float | None:

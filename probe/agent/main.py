@@ -15,10 +15,9 @@ import sys
 import threading
 import traceback
 
-from . import addresses, messages
-from .messages import AGENT_VERSION, PROTOCOL, TOKEN_BYTES
-from .reflector import Reflector
-from .sender import Series, errno_text
+from . import addresses, messages, tasks
+from .messages import AGENT_VERSION, PROTOCOL
+from .sender import errno_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ class Agent:
         self.lock = threading.Lock()
         self.tasks = queue.SimpleQueue()  # type: queue.SimpleQueue[dict[str, Any]]
         self.lease_s = 10.0
-        self.reflector = None  # type: Reflector | None
+        self.resources = {}  # type: dict[str, Any]
 
     def run(self) -> None:
         """Serve until the controller ends it; does not return."""
@@ -75,56 +74,25 @@ class Agent:
         os._exit(code)  # sockets and all, whatever the other threads are doing
 
     def _do(self, message: dict[str, Any]) -> None:
-        task = message.get("id")
+        """Run a task; one that others may need to run beside gets a thread of its own."""
+        if tasks.is_threaded(message["type"]):
+            threading.Thread(target=self._answer, args=(message,), daemon=True).start()
+        else:
+            self._answer(message)
+
+    def _answer(self, message: dict[str, Any]) -> None:
+        task = int(message.get("id", 0))
         try:
-            if message["type"] == "open":
-                self._open(message)
-            elif message["type"] == "probe":
-                self._probe(message)
-            else:
-                self._send({"type": "failed", "id": task, "reason": "unknown task %r" % message["type"]})
+            answer, samples = tasks.find(message["type"])(message, self.resources)
+            if samples is not None:
+                self._write(messages.samples_frame(task, samples))
+            self._send(dict(answer, id=task))
         except OSError as error:
             self._send({"type": "failed", "id": task, "reason": errno_text(error)})
         except Exception as error:
             last = traceback.format_exc(limit=-2)[-2000:]
             reason = "%s: %s" % (type(error).__name__, error)
             self._send({"type": "failed", "id": task, "reason": reason, "traceback": last})
-
-    def _open(self, message: dict[str, Any]) -> None:
-        """Open the reflector's port for this scan's token."""
-        token = bytes.fromhex(message["token"])
-        if len(token) != TOKEN_BYTES:
-            raise ValueError("a token of %d bytes" % len(token))
-        if self.reflector is not None:
-            self.reflector.close()
-        low, high = message["ports"]
-        self.reflector = Reflector(message["address"], (int(low), int(high)), token, message["stamps"])
-        self._send(
-            {
-                "type": "opened",
-                "id": message["id"],
-                "address": self.reflector.address,
-                "port": self.reflector.port,
-                "stamps": self.reflector.level,
-            }
-        )
-
-    def _probe(self, message: dict[str, Any]) -> None:
-        """Run one series; its samples go first, in their own frame."""
-        series = Series(
-            message["address"],
-            int(message["port"]),
-            message["source"],
-            bytes.fromhex(message["token"]),
-            int(message["ssid"]) & 0xFFFF,
-            min(int(message["count"]), messages.MAX_PROBES),
-            max(int(message["interval_ns"]), messages.MIN_INTERVAL_NS),
-            int(message["timeout_ns"]),
-            message["stamps"],
-        )
-        result = series.run()
-        self._write(messages.samples_frame(message["id"], result.pop("samples")))
-        self._send(dict(result, type="done", id=message["id"]))
 
     def _send(self, message: dict[str, Any]) -> None:
         self._write(messages.json_frame(message))
@@ -153,6 +121,9 @@ def hello() -> dict[str, Any]:
         "pid": os.getpid(),
         "addresses": addresses.list_addresses(),
     }
+
+
+import_all = tasks.import_all
 
 
 def main() -> None:

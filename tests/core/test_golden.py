@@ -22,15 +22,15 @@ GOLDEN = Path(__file__).parent.parent / "golden"
         (
             "scan-1.0.json",
             lambda path: load_document(Scan, path),
-            "015fcafd88950393b3ddb2a734d50f9f5c0be2b47ae6c59942ab2ebb63603fb5",
+            "e9e49a51ec7c3284f8f782f31e14e4733103e32a40f77acb8fc7f217a194dea3",
         ),
         (
             "map-1.0.json",
             lambda path: load_document(Map, path),
-            "da59f02de1acbf11698ec63de59ea319eb2426b1d92a36b963db24ff903ee431",
+            "b077b9c4e6d9150cdc3cb2efb97a7dce6af0b4b2b19217a47a80bbbd50b7d236",
         ),
-        ("plan-1.0.json", load_plan, "cba6d128eb0bc170e1881e1a6aad42602a1316e0323bf208c6ae05a76072de49"),
-        ("truth-1.0.json", load_truth, "9e90b35a5226404b1d1101040a963802046ba65e89b9be89a522396de52b1970"),
+        ("plan-1.0.json", load_plan, "4379b95a38fdb82ff577a26de8ef35bbc472f6853a75c9d29ce75b0f5f5cfeb2"),
+        ("truth-1.0.json", load_truth, "47e5fed535552f5ac76e903b8e0165de6c4ffb0d33e19fb0cfcc6acacb806f1f"),
     ],
 )
 def test_an_old_document_loads_with_its_old_hash(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from netprobe.core.errors import NothingMeasuredError
+from netprobe.probe.methods.stamp import Stamp
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.result import HostOutcome, ScanOutcome, build_outcome, sample_table, successive_variation
 from netprobe.probe.visits import VisitResult
@@ -20,7 +21,15 @@ FULL = [visit(s, d, [1e-4 * (s + d), 2e-4 * (s + d)]) for s in range(3) for d in
 
 
 def build(outcomes: Sequence[HostOutcome], visits: Sequence[VisitResult], **fields: bool) -> ScanOutcome:
-    return build_outcome(outcomes, visits, OPTIONS, rounds=6, duration_s=1.0, **fields)
+    return build_outcome(
+        outcomes,
+        visits,
+        OPTIONS,
+        measurements=[Stamp(OPTIONS).measurement],
+        rounds=6,
+        duration_s=1.0,
+        **fields,
+    )
 
 
 def test_percentiles_are_those_of_the_pooled_samples() -> None:

@@ -1,0 +1,51 @@
+"""What an agent can be asked to do: the type of a message, the function that does it, and how.
+
+A task is a function ``task(message, resources) -> (answer, samples)``. ``message`` comes from the controller;
+``answer`` is a message without its id; ``samples`` are (sequence number, sent at, RTT) in ns for a frame of
+their own, or None. ``resources`` is a dictionary that lives as long as the agent, for what outlasts a task
+(an open port, a server). An OSError or ValueError it raises is the task's failure, told to the controller.
+A module is imported when its first task comes: an agent that is asked for little stays small.
+"""
+
+# ruff: noqa: TID251 (relative imports: on a host the package has another name)
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Answer = tuple[dict[str, Any], Any]
+
+TASKS = {
+    "open": ("stamp", "open_port"),
+    "probe": ("stamp", "probe"),
+}
+"""Type of message -> module of this package, function."""
+
+THREADED = frozenset()  # type: frozenset[str]
+"""Those that run beside other tasks; all others run one after the other, in the order in which they came."""
+
+
+def is_threaded(kind: str) -> bool:
+    """Whether a task of this type runs in a thread of its own."""
+    return kind in THREADED
+
+
+def find(kind: str) -> Callable[[dict[str, Any], dict[str, Any]], Answer]:
+    """The function for a type of message. Raises ValueError for one that this agent does not know."""
+    if kind not in TASKS:
+        raise ValueError("unknown task %r" % kind)
+    module, function = TASKS[kind]
+    return getattr(_imported(module), function)  # type: ignore[no-any-return]
+
+
+def import_all() -> None:
+    """Import every task's module, where later the archive will not be there."""
+    for module, _function in TASKS.values():
+        _imported(module)
+
+
+def _imported(module: str) -> Any:
+    # importlib would cost the agent memory.
+    return __import__("%s.%s" % (__package__, module), fromlist=["*"])

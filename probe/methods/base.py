@@ -1,0 +1,64 @@
+"""The Protocol of a method, and what the methods share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from netprobe.core.scan import Measurement
+from netprobe.probe.fleet import Member
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What one visit of a link costs when all is well."""
+
+    seconds: float
+    bytes: int
+    """Bytes on the wire in both directions together, with the headers of IP and below left out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VisitContext:
+    """What a method may want to know of the round that a visit stands in."""
+
+    round: int
+    hosts: int
+    """How many hosts the scan has."""
+    beside: int
+    """How many other links of the round are measured at the same time."""
+
+
+class Method(Protocol):
+    """Measures links. One object serves one phase of one scan."""
+
+    @property
+    def measurement(self) -> Measurement:
+        """What the document says of it; ``id`` names its visits."""
+        ...
+
+    def cost(self) -> Cost:
+        """Of one visit; for ``--dry-run``, budgets of time and rate caps."""
+        ...
+
+    @property
+    def deadline_s(self) -> float:
+        """The longest a visit of healthy agents can take; one that takes longer costs its link."""
+        ...
+
+    async def prepare(self, members: Sequence[Member]) -> dict[int, str]:
+        """Before the first round: why a host (by index) cannot take part; its links get that reason."""
+        ...
+
+    async def visit(self, src: Member, dst: Member, context: VisitContext) -> list[dict[str, Any]]:
+        """Measure ``src`` -> ``dst``, both up: the fields of one VisitResult or more (one a source port).
+
+        Raises AgentLostError, TaskFailedError, ProtocolError and TimeoutError; the session makes a reason of
+        each. A reading that failed for another cause is a field ``reason``.
+        """
+        ...
+
+    async def finish(self, members: Sequence[Member]) -> None:
+        """After the last round, also after an interruption: close what ``prepare`` or visits opened."""
+        ...
