@@ -20,10 +20,15 @@ if TYPE_CHECKING:
 TASKS = {
     "open": ("stamp", "open_port"),
     "probe": ("stamp", "probe"),
+    "tcp_clock": ("flow", "clock"),
+    "tcp_close": ("flow", "close"),
+    "tcp_collect": ("flow", "collect"),
+    "tcp_send": ("flow", "send"),
+    "tcp_serve": ("flow", "serve"),
 }
 """Type of message -> module of this package, function."""
 
-THREADED = frozenset()  # type: frozenset[str]
+THREADED = frozenset(("tcp_collect", "tcp_send"))
 """Those that run beside other tasks; all others run one after the other, in the order in which they came."""
 
 
