@@ -127,13 +127,21 @@ class Stream:
 
 def _await_ends(socks: list[socket.socket], until: int) -> None:
     """End the streams and wait until the receiver has closed them: all has arrived then."""
-    for sock in socks:
-        try:
-            sock.shutdown(socket.SHUT_WR)
-            sock.settimeout(max(0.001, (until - time.monotonic_ns()) / 1e9))
-            sock.recv(1)
-        except OSError:
-            pass
+    for step in (_half_close, _read_end):
+        for sock in socks:
+            try:
+                step(sock, until)
+            except OSError:
+                pass
+
+
+def _half_close(sock: socket.socket, until: int) -> None:  # noqa: ARG001
+    sock.shutdown(socket.SHUT_WR)
+
+
+def _read_end(sock: socket.socket, until: int) -> None:
+    sock.settimeout(max(0.001, (until - time.monotonic_ns()) / 1e9))
+    sock.recv(1)
 
 
 def _end(sock: socket.socket, reset: bool) -> None:
@@ -156,7 +164,11 @@ def _connect(sock: socket.socket, address: str, port: int, source: str) -> None:
     try:
         sock.connect((address, port))
     except socket.timeout:
-        text = "%s port %d (TCP): no answer within %d s: a firewall, or no route?" % (address, port, CONNECT_S)
+        text = "%s port %d (TCP): no answer within %d s: a firewall, or no route?" % (
+            address,
+            port,
+            CONNECT_S,
+        )
         raise OSError(errno.ETIMEDOUT, text) from None
     except OSError as error:
         raise OSError(error.errno, "%s port %d (TCP): %s" % (address, port, error.strerror)) from None
