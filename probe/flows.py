@@ -30,6 +30,8 @@ _CONNECT_S = 8.0
 """For the connections of a flow, of which each host allows three seconds, and a slow machine."""
 _LEAD_S = 0.05
 _COLLECT_S = 1.0
+_CLOSE_S = 1.0
+"""Short: it may stand between Ctrl-C and the end."""
 _LIMIT = 1 << 62
 
 
@@ -107,7 +109,7 @@ async def close_flows(members: Sequence[Member]) -> None:
 
     async def close(member: Member) -> None:
         if member.connection is not None and member.connection.lost is None:
-            await member.connection.request({"type": "tcp_close"}, _SETUP_S)
+            await member.connection.request({"type": "tcp_close"}, _CLOSE_S)
 
     await asyncio.gather(*map(close, members), return_exceptions=True)
 
