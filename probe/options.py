@@ -10,6 +10,7 @@ from typing import Any, Literal
 from netprobe.core.errors import InputError
 from netprobe.probe.agent.messages import MAX_PROBES, MIN_INTERVAL_NS
 
+MAX_SETUP = 16_384
 StampLevel = Literal["kernel", "kernel_rx", "user"]
 
 
@@ -31,6 +32,8 @@ class ScanOptions:
     """An agent not up this long after its launch began makes its host unreachable."""
     python: str | None = None
     """Command that runs Python 3.8 or later on the hosts; None is the launcher's own (``python3``)."""
+    setup: str | None = None
+    """Shell lines that run on each host before Python (``. /etc/profile; module load python/3.11``)."""
     stamps: StampLevel = "kernel"
     """The best time stamps to try for."""
     family: Literal["ipv4", "ipv6"] | None = None
@@ -61,6 +64,8 @@ class ScanOptions:
             yield f"a lease of {self.lease_s} s: 1 to 3600 s are allowed"
         if not _within(self.start_timeout_s, 0.1, 3600):
             yield f"a start time-out of {self.start_timeout_s} s: 0.1 to 3600 s are allowed"
+        if self.setup is not None and not (self.setup.strip() and _is_text(self.setup)):
+            yield f"set-up lines of {len(self.setup)} characters: 1 to {MAX_SETUP} printable ones are needed"
         if self.stamps not in ("kernel", "kernel_rx", "user"):
             yield f"stamps {self.stamps!r}: kernel, kernel_rx or user is needed"
         if self.family not in (None, "ipv4", "ipv6"):
@@ -86,6 +91,10 @@ class ScanOptions:
     def visit_deadline_s(self) -> float:
         """The longest a visit of a healthy agent can take, with room for a loaded machine."""
         return 1.5 * self.interval_s * (self.probes_per_visit + 4) + 3 * self.timeout_s + self.silence_s
+
+
+def _is_text(lines: str) -> bool:
+    return len(lines) <= MAX_SETUP and all(c.isprintable() or c in "\n\t" for c in lines)
 
 
 def _within(value: float, low: float, high: float) -> bool:

@@ -15,7 +15,7 @@ import sys
 import threading
 import traceback
 
-from . import addresses, messages
+from . import addresses, dial, messages
 from .messages import AGENT_VERSION, PROTOCOL, TOKEN_BYTES
 from .reflector import Reflector
 from .sender import Series, errno_text
@@ -44,6 +44,9 @@ class Agent:
         """Serve until the controller ends it; does not return."""
         frames = messages.read_frames(lambda count: os.read(self.source, count))
         config = messages.parse_json(next(frames)[1])
+        if config["type"] == "dial":
+            self.source = self.sink = dial.dial(config)
+            config = messages.parse_json(next(frames)[1])
         self.lease_s = max(MIN_LEASE_S, float(config["lease_s"]))
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])

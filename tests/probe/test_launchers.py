@@ -142,7 +142,7 @@ def test_ssh_options_that_are_none_are_refused(option: str) -> None:
 
 
 def test_ssh_settings_without_ssh_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="go with --via ssh"):
+    with pytest.raises(InputError, match="goes with --via ssh"):
         parse_via("local", ssh_options=["Port=1"])
     with pytest.raises(InputError, match="no such file"):
         parse_via("ssh", ssh_config=tmp_path / "nothing")
