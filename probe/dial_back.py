@@ -13,7 +13,7 @@ from netprobe.probe.exec_launcher import SPARE_DESCRIPTORS, allow_descriptors
 from netprobe.probe.launch import Channel, LaunchFailure, NoiseError, skip_to_marker
 from netprobe.probe.listen_address import ListenAt, routed_address
 from netprobe.probe.listener import MAX_STRANGERS, DialListener, Invitation
-from netprobe.probe.shared_process import DialChannel, SharedProcess
+from netprobe.probe.shared_process import DialChannel, SharedProcess, lines_naming
 
 MAX_LAUNCHES = 3
 """A host that spoils the launch of all (a dead daemon) is left out of the next one."""
@@ -51,6 +51,14 @@ class DialBackLauncher(abc.ABC):
     def identify(self, names: Mapping[str, str], hosts: Sequence[Host]) -> Host | None:
         """Which of the hosts of that launch an agent with these names is on."""
         ...
+
+    def lines_about(self, output: str, host: Host) -> list[str]:
+        """What the command and its agents said of one host."""
+        return lines_naming(output.splitlines(), {host.name, host.target, host.launcher_name})
+
+    def blamed(self, output: str, hosts: Sequence[Host]) -> list[Host]:
+        """The hosts because of which the command ended early: by default all that it speaks of."""
+        return [host for host in hosts if self.lines_about(output, host)]
 
     def gone(self, _output: str, _hosts: Sequence[Host]) -> list[Host]:
         """Hosts whose agent has ended, by what the command says while it runs."""
@@ -116,7 +124,9 @@ class _Launch:
         stream = self._payload.stream(invitation.first_frame(address, self._listener.port, left))
         argv = self._launcher.argv(self._hosts, self._command)
         try:
-            self._shared = await SharedProcess.open(argv, stream, self._launcher.env)
+            self._shared = await SharedProcess.open(
+                argv, stream, self._launcher.env, self._launcher.lines_about
+            )
         except OSError as error:
             for host in self._hosts:
                 yield LaunchFailure(host=host, reason=f"cannot run {argv[0]!r}: {error.strerror}")
@@ -215,9 +225,10 @@ class _Launch:
                 self._waiting[channel.host.name] = channel.host
 
     def _waive(self, *, last: bool) -> None:
-        """Hosts the command says nothing about are tried again when it does say something about others."""
+        """Hosts that are not to blame for the command's end are tried again, when there are others."""
         assert self._shared is not None
-        quiet = [host for host in self._waiting.values() if not self._shared.lines_about(host)]
+        blamed = self._launcher.blamed(self._shared.output, list(self._waiting.values()))
+        quiet = [host for host in self._waiting.values() if host not in blamed]
         if last or len(quiet) == len(self._hosts):
             return
         self.again = quiet
@@ -227,7 +238,7 @@ class _Launch:
     def _failure(self, host: Host, cause: str) -> LaunchFailure:
         assert self._shared is not None
         self._waiting.pop(host.name, None)
-        about = self._shared.lines_about(host)
+        about = self._launcher.lines_about(self._shared.output, host)
         lines = about or [line for line in self._shared.output.splitlines() if line.strip(" -=*\t")]
         if not lines and self._listener.last_refusal:
             lines = [self._listener.last_refusal]

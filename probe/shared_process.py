@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from netprobe.core.hosts import Host
 from netprobe.probe.listener import Arrival
@@ -19,19 +19,24 @@ OUTPUT_BYTES = 1 << 17
 END_S = 1.0
 TERM_S = 0.7
 
+LinesAbout = Callable[[str, Host], list[str]]
+
 
 class SharedProcess:
     """The launcher's command. It is ended when the last channel that belongs to it has gone."""
 
-    def __init__(self, child: subprocess.Popen[bytes]) -> None:
+    def __init__(self, child: subprocess.Popen[bytes], lines_about: LinesAbout) -> None:
         self.child = child
+        self.lines_about = lines_about
         self.channels: set[DialChannel] = set()
         self._tail = Tail(OUTPUT_BYTES)
         self._seen = b""
         self._transports: list[asyncio.BaseTransport] = []
 
     @classmethod
-    async def open(cls, argv: Sequence[str], stream: bytes, env: dict[str, str] | None) -> SharedProcess:
+    async def open(
+        cls, argv: Sequence[str], stream: bytes, env: dict[str, str] | None, lines_about: LinesAbout
+    ) -> SharedProcess:
         """Start ``argv`` with ``stream`` as its whole standard input. Raises OSError."""
         child = subprocess.Popen(
             argv,
@@ -42,7 +47,7 @@ class SharedProcess:
             env=env,
             bufsize=0,
         )
-        shared = cls(child)
+        shared = cls(child, lines_about)
         try:
             loop = asyncio.get_running_loop()
             output, _ = await loop.connect_read_pipe(lambda: shared._tail, child.stdout)
@@ -106,10 +111,6 @@ class SharedProcess:
             if stream is not None and not self._transports:
                 stream.close()
 
-    def lines_about(self, host: Host) -> list[str]:
-        """The lines of the output that name a host."""
-        return lines_naming(self.output.splitlines(), {host.name, host.target, host.launcher_name})
-
 
 def lines_naming(lines: Iterable[str], names: Iterable[str]) -> list[str]:
     """Those lines in which one of the names stands as a word of its own."""
@@ -136,7 +137,7 @@ class DialChannel:
         return 0 if self._writer.is_closing() else self._writer.transport.get_write_buffer_size()
 
     def diagnosis(self) -> str | None:
-        lines = self._shared.lines_about(self.host)
+        lines = self._shared.lines_about(self._shared.output, self.host)
         return lines[-1][:300] if lines else None
 
     def close(self) -> None:

@@ -16,7 +16,10 @@ from netprobe.probe.dial_back import DialBackLauncher
 from netprobe.probe.listen_address import ListenAt
 
 HELP_S = 20.0
-_ENDED = re.compile(r"^srun: error: (\S+): tasks? [\d,-]+: (?:Exited|Killed|Terminated|Aborted|Seg)", re.M)
+_ENDED = re.compile(r"^srun: error: (\S+): tasks? ([\d,-]+): (?:Exited|Killed|Terminated|Aborted|Seg)", re.M)
+_LABELLED = re.compile(r"^\s*(\d+): (.*)$", re.M)
+_NOT_LAUNCHED = re.compile(r"failed on node (\S+?): ")
+_ABORTED = ("Application launch failed", "Job step aborted", "Unable to create step")
 
 
 class SlurmLauncher(DialBackLauncher):
@@ -75,7 +78,8 @@ class SlurmLauncher(DialBackLauncher):
         argv = [self.program, f"--nodelist={','.join(host.launcher_name for host in hosts)}"]
         argv += [f"--nodes={len(hosts)}", f"--ntasks={len(hosts)}", "--ntasks-per-node=1"]
         argv += ["--kill-on-bad-exit=0", "--wait=0", "--no-kill", "--input=all", "--mpi=none"]
-        argv += ["--chdir=/", "--job-name=netprobe", "--export=ALL"]
+        # Labels tell whose line a line of an agent's standard error is.
+        argv += ["--chdir=/", "--job-name=netprobe", "--export=ALL", "--label"]
         if has_overlap(self.program):
             argv.append("--overlap")
         return [*argv, *command]
@@ -86,14 +90,36 @@ class SlurmLauncher(DialBackLauncher):
         return next((host for host in hosts if host.launcher_name == node), None)
 
     def gone(self, output: str, hosts: Sequence[Host]) -> list[Host]:
-        """Hosts of which srun says that their task has ended."""
-        ended: set[str] = set()
-        for listed in _ENDED.findall(output):
-            try:
-                ended.update(name for item in split_list(listed) for name in expand_ranges(item))
-            except HostsError:
-                continue
+        """Hosts of which srun says that their task has ended, unless it is ending all of them."""
+        if any(words in output for words in _ABORTED):
+            return []
+        ended = _ended(output)
         return [host for host in hosts if host.launcher_name in ended]
+
+    def lines_about(self, output: str, host: Host) -> list[str]:
+        """What names the host, and what its task printed, as far as srun has told which task that is."""
+        task = _ended(output).get(host.launcher_name)
+        printed = [text for number, text in _LABELLED.findall(output) if number == task]
+        return [*super().lines_about(output, host), *printed]
+
+    def blamed(self, output: str, hosts: Sequence[Host]) -> list[Host]:
+        """Nodes on which the launch failed; srun then ends the tasks of all others, and says so."""
+        failed = set(_NOT_LAUNCHED.findall(output))
+        named = [host for host in hosts if host.launcher_name in failed]
+        return named or super().blamed(output, hosts)
+
+
+def _ended(output: str) -> dict[str, str]:
+    """Nodes whose tasks have ended, with the task's number."""
+    ended: dict[str, str] = {}
+    for nodes, tasks in _ENDED.findall(output):
+        try:
+            names = [name for item in split_list(nodes) for name in expand_ranges(item)]
+            numbers = expand_ranges(f"[{tasks}]")
+        except HostsError:
+            continue
+        ended.update(zip(names, numbers))
+    return ended
 
 
 @functools.lru_cache(maxsize=4)

@@ -35,7 +35,7 @@ class SlurmCluster:
         self.lab = lab
         self.folder = folder
         self.env = {**os.environ, "PATH": _PATH, "SLURM_CONF": str(folder / "slurm.conf")}
-        self._daemons: list[subprocess.Popen[bytes]] = []
+        self._daemons: dict[str, subprocess.Popen[bytes]] = {}
 
     def argv(self, command: Sequence[str]) -> list[str]:
         """The argv that runs a command on the controller."""
@@ -66,16 +66,29 @@ class SlurmCluster:
         config = str(self.folder / "slurm.conf")
         self._spawn("slurmctld", self.argv(["slurmctld", "-D", "-c", "-f", config]))
         for host in self.lab.hosts:
-            daemon = ["slurmd", "-D", "-N", host.name, "-f", config]
-            self._spawn(f"slurmd-{host.name}", self.lab.exec_argv(host.name, daemon))
+            self._start_slurmd(host.name)
         self._wait("slurmctld and slurmd", self._all_idle)
+
+    def daemon_pid(self, node: str) -> int:
+        """The process of a node's slurmd."""
+        return self._daemons[f"slurmd-{node}"].pid
+
+    def restart(self, node: str) -> None:
+        """Start a node's slurmd again after it was killed."""
+        self._daemons[f"slurmd-{node}"].wait(10)
+        self._start_slurmd(node)
+        self._wait(f"slurmd of {node}", self._all_idle)
+
+    def _start_slurmd(self, node: str) -> None:
+        daemon = ["slurmd", "-D", "-N", node, "-f", str(self.folder / "slurm.conf")]
+        self._spawn(f"slurmd-{node}", self.lab.exec_argv(node, daemon))
 
     def stop(self) -> None:
         """End every daemon, the last one started first."""
-        for daemon in reversed(self._daemons):
+        for daemon in reversed(self._daemons.values()):
             with suppress(ProcessLookupError):
                 daemon.terminate()
-        for daemon in reversed(self._daemons):
+        for daemon in reversed(self._daemons.values()):
             try:
                 daemon.wait(5)
             except subprocess.TimeoutExpired:
@@ -91,19 +104,16 @@ class SlurmCluster:
 
     def _spawn(self, name: str, argv: Sequence[str]) -> None:
         with (self.folder / f"{name}.out").open("wb") as log:
-            self._daemons.append(
-                subprocess.Popen(
-                    argv, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                    start_new_session=True,
-                )
-            )  # fmt: skip
+            self._daemons[name] = subprocess.Popen(
+                argv, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
 
     def _wait(self, what: str, ready: object) -> None:
         end = time.monotonic() + READY_S
         while time.monotonic() < end:
             if callable(ready) and ready():
                 return
-            ended = [d for d in self._daemons if d.poll() is not None]
+            ended = [d for d in self._daemons.values() if d.poll() is not None]
             if ended:
                 break
             time.sleep(0.05)
