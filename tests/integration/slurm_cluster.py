@@ -17,7 +17,7 @@ from pathlib import Path
 
 from netprobe.lab import Lab
 
-PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "salloc", "sinfo")
+PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "salloc", "sbatch", "sinfo")
 READY_S = 20.0
 _PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 
@@ -129,7 +129,9 @@ class SlurmCluster:
             "SlurmUser=root", "SlurmdUser=root",
             "AuthType=auth/munge", f"AuthInfo=socket={folder}/munge.sock", "CredType=cred/munge",
             "MpiDefault=none", "ProctrackType=proctrack/pgid", "TaskPlugin=task/none",
-            "SchedulerType=sched/builtin", "SelectType=select/cons_tres", "ReturnToService=2",
+            "SchedulerType=sched/builtin",
+            "SchedulerParameters=builtin_interval=1,batch_sched_delay=0,sched_interval=1",
+            "SelectType=select/cons_tres", "ReturnToService=2",
             f"StateSaveLocation={folder}/state", f"SlurmdSpoolDir={folder}/spool-%n",
             f"SlurmctldPidFile={folder}/slurmctld.pid", f"SlurmdPidFile={folder}/slurmd-%n.pid",
             "SlurmdParameters=config_overrides", "JobAcctGatherType=jobacct_gather/none",

@@ -150,6 +150,50 @@ def test_slurm_knows_the_hosts_and_runs_the_set_up_lines(
 
 
 @needs_slurm
+def test_the_batch_script_of_the_documentation_works(lab: Lab, slurm: SlurmCluster, tmp_path: Path) -> None:
+    """From end to end on the first node of the job: scan, order, and ranks started in that order."""
+    pytest.importorskip("torch")
+    pytest.importorskip("sklearn")
+    text = (Path(__file__).parents[2] / "docs" / "launchers.md").read_text()
+    script = text.partition("```bash\n")[2].partition("```")[0].replace(". /etc/profile; ", "")
+    assert script.startswith("#!/bin/bash\n#SBATCH")
+    binaries = tmp_path / "netprobe" / ".venv" / "bin"
+    binaries.mkdir(parents=True)
+    activate = f'netprobe() {{ {sys.executable} -m netprobe "$@"; }}\nexport PATH={tmp_path}:$PATH\n'
+    files = {
+        binaries / "activate": activate,
+        tmp_path / "module": f'#!/bin/sh\necho "$@" >>{tmp_path}/loaded\n',
+        tmp_path / "train": "#!/bin/sh\necho rank $SLURM_PROCID $SLURMD_NODENAME\n",
+        tmp_path / "script": script,
+    }
+    for path, content in files.items():
+        path.write_text(content)
+        path.chmod(0o755)
+    argv = [
+        "sbatch",
+        "--parsable",
+        f"--chdir={tmp_path}",
+        f"--output={tmp_path}/log",
+        str(tmp_path / "script"),
+    ]
+    done = run(slurm.argv(argv), {**slurm.env, "HOME": str(tmp_path)})
+    assert done.returncode == 0, done.stderr
+    # sbatch --wait looks only every few seconds.
+    listing = slurm.argv(["squeue", "--noheader", f"--jobs={done.stdout.strip()}"])
+    end = time.monotonic() + 90
+    while run(listing, slurm.env).stdout.strip():
+        assert time.monotonic() < end
+        time.sleep(0.2)
+    log = (tmp_path / "log").read_text()
+    assert "rank 0 " in log, log[-1500:]
+    (out,) = tmp_path.glob("netprobe-*")
+    order = json.loads((out / "plan.json").read_text())["order"]
+    ranks = sorted(line.split()[1:] for line in log.splitlines() if line.startswith("rank "))
+    assert [name for _, name in ranks] == order
+    assert (tmp_path / "loaded").read_text() == "load python/3.11\n" * len(lab.hosts)
+
+
+@needs_slurm
 def test_what_slurm_refuses_is_one_clear_line(lab: Lab, slurm: SlurmCluster, tmp_path: Path) -> None:
     outside = run(slurm.argv(scan_argv(tmp_path / "a", "--via", "slurm")), slurm.env)
     assert outside.returncode == 2 and "inside an allocation" in outside.stderr
