@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import io
+import math
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import IO, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from pydantic import PlainSerializer, PlainValidator, SerializationInfo, Validat
 FloatMatrix = NDArray[np.float64]
 INLINE_HOSTS = 256
 SIGNIFICANT_DIGITS = 9
+_NPY_HEADER_LIMIT = 1 << 16
 
 
 @dataclass(kw_only=True)
@@ -85,8 +87,8 @@ def load_array(folder: Path, reference: dict[str, Any]) -> NDArray[Any]:
     if not (folder / name).is_file():
         raise ValueError(f"side file {name!r} is no regular file")
     try:
-        with np.load(folder / name, allow_pickle=False) as archive:
-            array = np.asarray(archive[key])
+        with zipfile.ZipFile(folder / name) as archive, archive.open(f"{key}.npy") as entry:
+            array = _read_array(entry, archive.getinfo(f"{key}.npy").file_size, reference.get("shape"))
     except Exception as error:  # foreign bytes: zip, zlib, header and type errors of all kinds
         raise ValueError(f"side file {name!r} cannot be read: {type(error).__name__}: {error}") from None
     if list(array.shape) != reference.get("shape"):
@@ -96,6 +98,23 @@ def load_array(folder: Path, reference: dict[str, Any]) -> NDArray[Any]:
     if reference.get("sha256") != array_digest(array):
         raise ValueError(f"side file {name!r} is not the one this document was written with (sha256 differs)")
     return array
+
+
+def _read_array(entry: IO[bytes], size: int, shape: object) -> NDArray[Any]:
+    """The array of an .npy whose header agrees with its size and the shape that is due, before it is read."""
+    version = np.lib.format.read_magic(entry)
+    if version != (1, 0):
+        raise ValueError(f"arrays of .npy version {version} are not read")
+    found, fortran, kind = np.lib.format.read_array_header_1_0(entry)
+    if fortran or kind.hasobject or kind.kind not in "iuf" or list(found) != shape:
+        raise ValueError(f"an array of shape {found} and type {kind}, not {shape}")
+    count = math.prod(found)
+    if size > count * kind.itemsize + _NPY_HEADER_LIMIT:
+        raise ValueError(f"{size} bytes for {count} numbers")
+    content = entry.read(count * kind.itemsize + 1)
+    if len(content) != count * kind.itemsize:
+        raise ValueError("an array that is cut short")
+    return np.frombuffer(content, dtype=kind).reshape(found)
 
 
 def _kept_digits(array: FloatMatrix) -> FloatMatrix:

@@ -4,11 +4,27 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 from pydantic import Field, field_validator, model_validator
 
 from netprobe.core.document import Document, Record
 from netprobe.core.hosts import Host
 from netprobe.core.matrix import Matrix
+from netprobe.core.visits import GoodputReading, PathReading, Visit, Visits, VisitTable
+
+__all__ = [
+    "Agent",
+    "GoodputReading",
+    "Measurement",
+    "PathReading",
+    "RttStatistics",
+    "SamplesFile",
+    "Scan",
+    "ScannedHost",
+    "Stamps",
+    "Visit",
+    "VisitTable",
+]
 
 HostStatus = Literal["ok", "partial", "unreachable", "failed"]
 DocumentStatus = Literal["ok", "partial", "failed"]
@@ -46,66 +62,6 @@ class Measurement(Record):
     statistic: str
     """The statistic that stands for the link (``p10``)."""
     parameters: dict[str, Any] = Field(default_factory=dict)
-
-
-class GoodputReading(Record):
-    """What one goodput test gave: payload bytes that arrived, by the receiver's count and clock."""
-
-    bytes_per_s: float = Field(ge=0)
-    bytes: int = Field(ge=0)
-    duration_s: float = Field(gt=0)
-    streams: int = Field(ge=1)
-    retransmits: int | None = Field(default=None, ge=0)
-    sender_cpu_ratio: float | None = Field(default=None, ge=0)
-    """Processor seconds a second of the sending process (1 is one core)."""
-    receiver_cpu_ratio: float | None = Field(default=None, ge=0)
-    version: str | None = None
-    """Of the program that measured."""
-    congestion_control: str | None = None
-    flags: list[str] = Field(default_factory=list)
-    """Why the reading may not be the network's (``cpu_bound``)."""
-
-
-class PathReading(Record):
-    """The way of a link's packets, by TTL."""
-
-    hops: int | None = Field(default=None, ge=1, le=255)
-    """Routers on the way and the destination itself (1: the hosts are neighbours); null where it did not answer."""
-    addresses: list[str | None] = Field(default_factory=list)
-    """What answered for each TTL from 1; null where nothing did."""
-    mtu_bytes: int | None = Field(default=None, ge=68, le=65535)
-    """Largest IP packet that gets there unfragmented."""
-
-
-class Visit(Record):
-    """One measurement of a link: ``src`` probed ``dst``.
-
-    What ran beside it are the other visits of the same ``round``; ``beside`` counts them.
-    """
-
-    measurement: str = "rtt"
-    """``id`` of the measurement it belongs to."""
-    src: str
-    dst: str
-    round: int = Field(ge=0)
-    started_s: float = Field(ge=0)
-    """Seconds after the scan's first round began, on the controller's monotonic clock."""
-    duration_s: float = Field(ge=0)
-    method: str
-    src_port: int | None = Field(default=None, ge=0, le=65535)
-    dst_port: int | None = Field(default=None, ge=0, le=65535)
-    stamps: str | None = None
-    """Stamps of its samples: kernel at both ends, kernel on receipt only, or user space; never mixed."""
-    sent: int = Field(ge=0)
-    received: int = Field(ge=0)
-    samples: int = Field(default=0, ge=0)
-    """Readings kept: received less the first to arrive, those without a full set of stamps, the rejected."""
-    rejected: int = Field(default=0, ge=0)
-    """Readings that cannot be (negative, say after a clock step)."""
-    beside: int = Field(ge=0)
-    reason: str | None = None
-    goodput: GoodputReading | None = None
-    path: PathReading | None = None
 
 
 class RttStatistics(Record):
@@ -148,7 +104,7 @@ class Scan(Document):
     path_mtu_bytes: Matrix | None = None
     warnings: list[str] = Field(default_factory=list)
     """What a reader of the readings should know."""
-    visits: list[Visit]
+    visits: Visits
     samples: SamplesFile | None = None
     rounds: int = Field(ge=0)
     duration_s: float = Field(ge=0)
@@ -176,17 +132,26 @@ class Scan(Document):
         ids = [measurement.id for measurement in self.measurements]
         if len(set(ids)) != len(ids):
             raise ValueError("two measurements have the same id")
-        names = {host.name for host in self.hosts}
-        for visit in self.visits:
-            if visit.src not in names or visit.dst not in names or visit.src == visit.dst:
-                raise ValueError(f"visit {visit.src} -> {visit.dst} is not between two of its hosts")
-            if visit.measurement not in ids:
-                raise ValueError(
-                    f"visit {visit.src} -> {visit.dst} is of no measurement: {visit.measurement!r}"
-                )
-            if visit.received > visit.sent or visit.samples > visit.received:
-                raise ValueError(f"visit {visit.src} -> {visit.dst} received more than was sent")
+        check_visits(self.visits, {host.name for host in self.hosts}, set(ids))
         return self
+
+
+def check_visits(visits: VisitTable, names: set[str], ids: set[str]) -> None:
+    """Every visit is between two of the hosts, of a measurement, and counts add up; raises ValueError."""
+    columns = visits.columns
+    strange = (visits.distinct("src") | visits.distinct("dst")) - names
+    if strange or (columns["src"] == columns["dst"]).any():
+        place = next(
+            i for i, visit in enumerate(visits) if {visit.src, visit.dst} & strange or visit.src == visit.dst
+        )
+        visit = visits[place]
+        raise ValueError(f"visit {visit.src} -> {visit.dst} is not between two of its hosts")
+    if unknown := visits.distinct("measurement") - ids:
+        raise ValueError(f"a visit is of no measurement: {min(unknown)!r}")
+    too_many = (columns["received"] > columns["sent"]) | (columns["samples"] > columns["received"])
+    if too_many.any():
+        visit = visits[int(np.argmax(too_many))]
+        raise ValueError(f"visit {visit.src} -> {visit.dst} received more than was sent")
 
 
 def check_hosts_and_matrices(hosts: list[Any], matrices: dict[str, Any]) -> None:

@@ -114,7 +114,7 @@ def _stamps() -> Check:
         scan = run_scan([make_host("a"), make_host("b")], parse_via("local"), options).scan
     except NetprobeError as error:
         return Check(name="time stamps", state="missing", found=str(error), needed_for=what)
-    levels = sorted({visit.stamps or "none" for visit in scan.visits})
+    levels = sorted({text or "none" for text in scan.visits.text("stamps")})
     if levels == ["kernel"]:
         found = "kernel stamps on sending and receipt (tried on loopback)"
         return Check(name="time stamps", state="ok", found=found, needed_for=what)

@@ -22,7 +22,7 @@ from netprobe.core.scan import (
     Scan,
     ScannedHost,
     Stamps,
-    Visit,
+    VisitTable,
 )
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.visits import RTT, VisitResult
@@ -96,7 +96,7 @@ def build_outcome(
         loss_ratio=matrices["loss_ratio"],
         ipdv_s=matrices["ipdv_s"],
         **other_matrices(len(outcomes), ordered, measurements),
-        visits=[_document_visit(visit, names) for visit in ordered],
+        visits=VisitTable.of(_document_visit(visit, names) for visit in ordered),
         rounds=rounds,
         duration_s=duration_s,
     )
@@ -204,27 +204,30 @@ def sample_table(visits: Sequence[VisitResult]) -> dict[str, NDArray[Any]]:
     }
 
 
-def _document_visit(visit: VisitResult, names: Sequence[str]) -> Visit:
-    return Visit(
-        measurement=visit.measurement,
-        src=names[visit.src],
-        dst=names[visit.dst],
-        round=visit.round,
-        started_s=visit.started_s,
-        duration_s=visit.duration_s,
-        method=visit.method,
-        src_port=visit.src_port,
-        dst_port=visit.dst_port,
-        stamps=visit.stamps,
-        sent=visit.sent,
-        received=visit.received,
-        samples=int(visit.rtt_s.size),
-        rejected=visit.rejected,
-        beside=visit.beside,
-        reason=visit.reason,
-        goodput=visit.goodput,
-        path=visit.path,
-    )
+def _document_visit(visit: VisitResult, names: Sequence[str]) -> dict[str, Any]:
+    """The keys of a document's Visit; those of ``rest`` only where there is something."""
+    record = {
+        "measurement": visit.measurement,
+        "src": names[visit.src],
+        "dst": names[visit.dst],
+        "round": visit.round,
+        "started_s": visit.started_s,
+        "duration_s": visit.duration_s,
+        "method": visit.method,
+        "src_port": visit.src_port,
+        "dst_port": visit.dst_port,
+        "stamps": visit.stamps,
+        "sent": visit.sent,
+        "received": visit.received,
+        "samples": int(visit.rtt_s.size),
+        "rejected": visit.rejected,
+        "beside": visit.beside,
+        "reason": visit.reason,
+    }
+    for key, reading in (("goodput", visit.goodput), ("path", visit.path)):
+        if reading is not None:
+            record[key] = reading.model_dump(mode="json")
+    return record
 
 
 def _scanned(outcomes: Sequence[HostOutcome], visits: Sequence[VisitResult]) -> list[ScannedHost]:

@@ -151,7 +151,7 @@ def scan_text(scan: Scan) -> str:
     cells = int((~np.isnan(np.asarray(scan.rtt_s.p10))).sum() - _diagonal(scan.rtt_s.p10))
     links = len(scan.hosts) * (len(scan.hosts) - 1)
     lost = [host for host in scan.hosts if host.status != "ok"]
-    levels = sorted({visit.stamps for visit in scan.visits if visit.stamps})
+    levels = sorted(scan.visits.distinct("stamps"))
     text = f"{count(len(scan.hosts), 'host')}, {cells} of {count(links, 'link')} in {scan.duration_s:.1f} s"
     text += f", stamps: {', '.join(levels)}" if levels else ""
     return text + "".join(f"\n{host.name}: {host.status}: {host.reason}" for host in lost)

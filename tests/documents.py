@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from netprobe.core.matrix import FloatMatrix
-from netprobe.core.scan import Measurement, RttStatistics, Scan, ScannedHost, Visit
+from netprobe.core.scan import Measurement, RttStatistics, Scan, ScannedHost, VisitTable
 
 INSIDE_S, ACROSS_S = 100e-6, 300e-6
 
@@ -46,24 +46,24 @@ def make_scan(
         rtt_s=RttStatistics(min=rtt_s, p10=rtt_s, p50=rtt_s, p90=rtt_s * 1.1, p99=rtt_s * 1.5),
         loss_ratio=lost,
         ipdv_s=rtt_s * 0.01,
-        visits=[
-            Visit(
-                src=names[i],
-                dst=names[j],
-                round=k,
-                started_s=k * 0.1,
-                duration_s=0.1,
-                method="stamp",
-                src_port=2000,
-                dst_port=1000,
-                stamps=None if np.isnan(rtt_s[i, j]) else "kernel",
-                sent=100,
-                received=0 if np.isnan(rtt_s[i, j]) else 100,
-                samples=0 if np.isnan(rtt_s[i, j]) else 98,
-                beside=0,
-            )
+        visits=VisitTable.of(
+            {
+                "src": names[i],
+                "dst": names[j],
+                "round": k,
+                "started_s": k * 0.1,
+                "duration_s": 0.1,
+                "method": "stamp",
+                "src_port": 2000,
+                "dst_port": 1000,
+                "stamps": None if np.isnan(rtt_s[i, j]) else "kernel",
+                "sent": 100,
+                "received": 0 if np.isnan(rtt_s[i, j]) else 100,
+                "samples": 0 if np.isnan(rtt_s[i, j]) else 98,
+                "beside": 0,
+            }
             for k, (i, j) in enumerate(pairs)
-        ],
+        ),
         rounds=size * 2,
         duration_s=1.0,
     )
