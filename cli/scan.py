@@ -9,6 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from netprobe.cli.export import FormatOption, SlotsOption
+from netprobe.cli.launching import (
+    FanOutOption,
+    ListenOption,
+    McaOption,
+    PythonOption,
+    SetupOption,
+    SshConfigOption,
+    SshOptionOption,
+    ViaOption,
+)
 from netprobe.cli.mapping import AlphaOption, ElasticityOption, GroupsOption, KOption, MethodOption
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
 from netprobe.cli.plan import ObjectiveOption, RootOption
@@ -20,7 +30,10 @@ if TYPE_CHECKING:
 def scan(
     hosts: Annotated[
         str | None,
-        typer.Option("--hosts", help="A hosts file, or a list such as a,b or gpu[001-064]."),
+        typer.Option(
+            "--hosts",
+            help="A hosts file, or a list such as a,b or gpu[001-064]. --via slurm has the job's nodes itself.",
+        ),
     ] = None,
     lab: Annotated[
         str | None,
@@ -33,26 +46,14 @@ def scan(
     only: Annotated[
         str | None, typer.Option("--only", metavar="STAGE", help="Stop after this stage: scan, map or plan.")
     ] = None,
-    via: Annotated[
-        str | None,
-        typer.Option(
-            "--via",
-            help="How to reach the hosts: ssh (default), local, or a template: 'ip netns exec {target}'.",
-        ),
-    ] = None,
-    ssh_config: Annotated[
-        Path | None, typer.Option("--ssh-config", metavar="FILE", help="Passed to ssh as -F.")
-    ] = None,
-    ssh_option: Annotated[
-        list[str] | None, typer.Option("--ssh-option", metavar="KEY=VALUE", help="Passed to ssh as -o.")
-    ] = None,
-    python: Annotated[
-        str | None, typer.Option("--python", help="The Python to run on the hosts, 3.8 or later (python3).")
-    ] = None,
-    fan_out: Annotated[
-        int | None,
-        typer.Option("--fan-out", min=1, help="How many hosts are being connected to at a time (16)."),
-    ] = None,
+    via: ViaOption = None,
+    ssh_config: SshConfigOption = None,
+    ssh_option: SshOptionOption = None,
+    mca: McaOption = None,
+    listen: ListenOption = None,
+    python: PythonOption = None,
+    setup: SetupOption = None,
+    fan_out: FanOutOption = None,
     start_timeout: Annotated[
         float,
         typer.Option("--start-timeout", metavar="SECONDS", help="A host not up by then is unreachable."),
@@ -87,15 +88,19 @@ def scan(
     quiet: QuietOption = False,
 ) -> int:
     """Probe every pair of hosts, map them, order the ranks and write the hostfile."""
+    from netprobe.cli.launching import KNOW_THEIR_HOSTS
     from netprobe.cli.mapping import map_options
     from netprobe.cli.plan import check_objective
     from netprobe.core.errors import InputError
     from netprobe.pipeline.chain import ChainOptions
     from netprobe.probe.options import ScanOptions
 
-    if (hosts is None) == (lab is None):
+    if (hosts is None) == (lab is None) and (lab is not None or via not in KNOW_THEIR_HOSTS):
         raise InputError("give either --hosts FILE or --lab SPEC")
-    reach = {"--via": via, "--ssh-config": ssh_config, "--ssh-option": ssh_option, "--fan-out": fan_out}
+    reach = {
+        "--via": via, "--ssh-config": ssh_config, "--ssh-option": ssh_option, "--mca": mca,
+        "--listen": listen, "--fan-out": fan_out,
+    }  # fmt: skip
     given = [name for name, value in reach.items() if value]
     if lab is not None and given:
         raise InputError(f"{' and '.join(given)} cannot go with --lab: a lab has its own way in")
@@ -110,6 +115,7 @@ def scan(
             interface=interface,
             start_timeout_s=start_timeout,
             python=python,
+            setup=setup,
             seed=seed,
         ),
         map=map_options(groups=groups, k=k, elasticity=elasticity, method=method, alpha=alpha),
@@ -122,7 +128,13 @@ def scan(
     )
     folder = out or Path(f"netprobe-{datetime.now():%Y%m%d-%H%M%S}")
     output = Output(json=json, quiet=quiet)
-    launch = {"ssh_config": ssh_config, "ssh_options": ssh_option or [], "fan_out": fan_out or 16}
+    launch = {
+        "ssh_config": ssh_config,
+        "ssh_options": ssh_option or [],
+        "mca": mca or [],
+        "listen": listen,
+        "fan_out": fan_out or 16,
+    }
     chain = _run(hosts, lab, "ssh" if via is None else via, launch, folder, force, options, output)
     _show(chain, output)
     return 0 if chain.scan.status == "ok" else 3
@@ -152,8 +164,8 @@ def _run(
     output: Output,
 ) -> Chain:
     """Everything is read and checked before the folder is made or a packet leaves."""
+    from netprobe.cli.launching import hosts_to_scan
     from netprobe.cli.progress import ScanProgress
-    from netprobe.formats import load_hosts
     from netprobe.lab import load_spec
     from netprobe.pipeline import files
     from netprobe.pipeline.chain import check_chain, check_lab, run_chain, run_chain_on_lab
@@ -167,8 +179,8 @@ def _run(
             return run_chain_on_lab(
                 spec, folder=folder, options=options, on_event=progress.on_event, on_stage=progress.on_stage
             )
-    given = load_hosts(hosts or "")
     launcher = parse_via(via, **launch)
+    given = hosts_to_scan(hosts, launcher)
     launcher.check(given)
     check_chain(options, given)
     files.prepare_folder(folder, force=force)

@@ -29,6 +29,16 @@ STAGE0 = (
 )
 """Valid on every Python, and free of what a shell could change inside single quotes."""
 
+SETUP = (
+    'eval "$1" </dev/null >&2 || '
+    '{ echo "netprobe: the set-up lines failed with exit code $?" >&2; exit 3; }; shift; exec "$@"'
+)
+"""Runs the user's lines in the shell that then becomes Python, so that what they export is there.
+
+They are an argument of their own, never part of this text, and no name of a host is in either. They cannot
+read the stream that is meant for Python, and what they print goes to standard error.
+"""
+
 LOADER = """
 import sys
 if sys.version_info < (3, 8):
@@ -79,6 +89,8 @@ class Payload:
     lease_s: float
     python: str | None = None
     """Command that runs Python on the hosts, split as a shell would; None is the launcher's default."""
+    setup: str | None = None
+    """Shell lines to run on each host before Python."""
 
     def command(self, default: str) -> list[str]:
         """The agent's argument vector. -I and -S keep the user's packages out, -B leaves no cache behind."""
@@ -89,14 +101,19 @@ class Payload:
             words = []
         if not words:
             raise InputError(f"--python {text!r} is no command")
-        return [*words, "-ISB", "-c", STAGE0]
+        command = [*words, "-ISB", "-c", STAGE0]
+        return command if self.setup is None else ["sh", "-c", SETUP, "netprobe-setup", self.setup, *command]
 
-    def stream(self) -> bytes:
-        """What to write to the agent's standard input; its frames follow."""
+    def config(self) -> bytes:
+        """The agent's first frame."""
+        return messages.json_frame({"type": "config", "nonce": self.nonce, "lease_s": self.lease_s})
+
+    def stream(self, first: bytes | None = None) -> bytes:
+        """What to write to the agent's standard input; its frames follow. ``first`` replaces ``config``."""
         loader = LOADER.replace("TIMEOUT", str(LOADER_TIMEOUT_S)).encode()
         archive = agent_archive()
-        config = messages.json_frame({"type": "config", "nonce": self.nonce, "lease_s": self.lease_s})
-        return b"%08x" % len(loader) + loader + b"%08x" % len(archive) + archive + config
+        start = b"%08x" % len(loader) + loader + b"%08x" % len(archive) + archive
+        return start + (self.config() if first is None else first)
 
     @property
     def marker(self) -> bytes:
@@ -104,9 +121,9 @@ class Payload:
         return messages.marker(self.nonce)
 
 
-def new_payload(*, lease_s: float, python: str | None = None) -> Payload:
+def new_payload(*, lease_s: float, python: str | None = None, setup: str | None = None) -> Payload:
     """A payload with a fresh nonce."""
-    return Payload(nonce=secrets.token_hex(16), lease_s=lease_s, python=python)
+    return Payload(nonce=secrets.token_hex(16), lease_s=lease_s, python=python, setup=setup)
 
 
 @functools.lru_cache(maxsize=1)

@@ -46,6 +46,15 @@ _RULES: tuple[tuple[str, str], ...] = (
     (r'Cannot open network namespace "([^"]*)"', "there is no network namespace {0}"),
     (r"Unknown option: -I", "its Python is version 2: the agent needs 3.8 or later (--python PATH)"),
     (
+        r"netprobe: the set-up lines failed with exit code (\d+)",
+        "the set-up lines (--setup) failed on the host with exit code {0}",
+    ),
+    (
+        r"mpirun has detected an attempt to run as root",
+        "mpirun refuses to run as root: be another user, or set OMPI_ALLOW_RUN_AS_ROOT=1 and "
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+    ),
+    (
         r"this is (Python \d+\.\d+), and 3\.8 or later is needed",
         "its {0} is too old: the agent needs 3.8 or later (give another one with --python)",
     ),

@@ -13,6 +13,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import PurePath
 
 from netprobe.core.errors import InputError, PlatformError
@@ -25,8 +26,10 @@ from netprobe.probe.process import ProcessChannel
 DEFAULT_FAN_OUT = 16
 DESCRIPTORS_PER_CHILD = 5
 SPARE_DESCRIPTORS = 128
-RETRIES = 4
 RETRY_DELAY_S = 0.4
+LONGEST_DELAY_S = 3.0
+MAX_PER_ROUTE = 8
+"""Logins on their way at a time through one jump host: sshd's own limit begins at 10 (MaxStartups)."""
 SHELL_PROGRAMS = frozenset({"ssh"})
 """Programs that join their arguments and hand them to a shell at the far end."""
 
@@ -54,6 +57,10 @@ class ChildLauncher(abc.ABC):
     def check(self, hosts: Sequence[Host]) -> None:  # noqa: B027 (nothing to check is a good answer)
         """Raise InputError for what cannot work, before anything is started."""
 
+    async def route(self, _host: Host) -> str | None:
+        """What the way to a host leads through and many others' ways do too; None for a way of its own."""
+        return None
+
     async def launch(
         self, hosts: Sequence[Host], payload: Payload, timeout_s: float
     ) -> AsyncIterator[Channel | LaunchFailure]:
@@ -61,8 +68,8 @@ class ChildLauncher(abc.ABC):
         self.check(hosts)
         allow_descriptors(len(hosts) * DESCRIPTORS_PER_CHILD + SPARE_DESCRIPTORS)
         command = payload.command(self.python)
-        gate = asyncio.Semaphore(self.fan_out)
-        tasks = [asyncio.create_task(self._launch_one(h, command, payload, timeout_s, gate)) for h in hosts]
+        gates = _Gates(self.fan_out)
+        tasks = [asyncio.create_task(self._launch_one(h, command, payload, timeout_s, gates)) for h in hosts]
         yielded: set[int] = set()
         try:
             for future in asyncio.as_completed(tasks):
@@ -77,19 +84,24 @@ class ChildLauncher(abc.ABC):
                     left.kill()
 
     async def _launch_one(
-        self, host: Host, command: Sequence[str], payload: Payload, timeout_s: float, gate: asyncio.Semaphore
+        self, host: Host, command: Sequence[str], payload: Payload, timeout_s: float, gates: _Gates
     ) -> Channel | LaunchFailure:
-        async with gate:
+        async with gates.looking_up:
+            route = await self.route(host)
+        # The narrow gate first: who waits for a jump host holds up nobody with another way.
+        async with gates.of_route(route), gates.all:
             loop = asyncio.get_running_loop()
             deadline = loop.time() + timeout_s
-            delays = [RETRY_DELAY_S * 2**attempt * random.uniform(0.5, 1.5) for attempt in range(RETRIES)]
+            delay_s = RETRY_DELAY_S
             while True:
                 outcome = await self._try(host, command, payload, max(0.05, deadline - loop.time()))
                 if not isinstance(outcome, Diagnosis):
                     return outcome
-                if not outcome.retry or not delays or loop.time() + delays[0] >= deadline:
+                wait_s = delay_s * random.uniform(0.5, 1.5)
+                if not outcome.retry or loop.time() + wait_s >= deadline:
                     return LaunchFailure(host=host, reason=outcome.reason)
-                await asyncio.sleep(delays.pop(0))
+                await asyncio.sleep(wait_s)
+                delay_s = min(2 * delay_s, LONGEST_DELAY_S)
 
     async def _try(
         self, host: Host, command: Sequence[str], payload: Payload, timeout_s: float
@@ -125,6 +137,22 @@ class ChildLauncher(abc.ABC):
         except BaseException:
             channel.kill()
             raise
+
+
+class _Gates:
+    """How many hosts may be on their way at a time: in all, and by each route."""
+
+    def __init__(self, fan_out: int) -> None:
+        self.all = asyncio.Semaphore(fan_out)
+        self.looking_up = asyncio.Semaphore(fan_out)
+        self._width = min(fan_out, MAX_PER_ROUTE)
+        self._routes: dict[str, asyncio.Semaphore] = {}
+
+    def of_route(self, route: str | None) -> AbstractAsyncContextManager[object]:
+        """The gate of a route; open for a way of one's own."""
+        if route is None:
+            return nullcontext()
+        return self._routes.setdefault(route, asyncio.Semaphore(self._width))
 
 
 class ExecLauncher(ChildLauncher):

@@ -77,7 +77,7 @@ class Fleet:
         """Bring the agents up. Hosts that fail have a reason afterwards; raises InputError only."""
         began = self._clock()
         options = self._options
-        payload = new_payload(lease_s=options.lease_s, python=options.python)
+        payload = new_payload(lease_s=options.lease_s, python=options.python, setup=options.setup)
         hosts = [member.outcome.host for member in self.members]
         self._launcher.check(hosts)
         launch = self._launcher.launch(hosts, payload, options.start_timeout_s)

@@ -30,6 +30,8 @@ _CONNECT_S = 8.0
 """For the connections of a flow, of which each host allows three seconds, and a slow machine."""
 _LEAD_S = 0.05
 _COLLECT_S = 1.0
+_CLOSE_S = 1.0
+"""Short: it may stand between Ctrl-C and the end."""
 _LIMIT = 1 << 62
 
 
@@ -61,15 +63,12 @@ class FlowResult:
     """Segments that the sender's kernel sent again, from the first byte to the last."""
     congestion_control: str | None = None
     sender_cpu_ratio: float = 0.0
-    """Processor seconds a second of the thread that sends (1 is one core)."""
+    """Processor seconds a second of the threads that send (1 is one core)."""
     receiver_cpu_ratio: float = 0.0
+    cpu_bound: bool = False
+    """Whether a processor, and not the network, may have set the rate."""
     src_port: int | None = None
     dst_port: int | None = None
-
-    @property
-    def cpu_bound(self) -> bool:
-        """Whether a processor, and not the network, may have set the rate."""
-        return max(self.sender_cpu_ratio, self.receiver_cpu_ratio) >= CPU_BOUND_RATIO
 
 
 async def run_flows(
@@ -110,7 +109,7 @@ async def close_flows(members: Sequence[Member]) -> None:
 
     async def close(member: Member) -> None:
         if member.connection is not None and member.connection.lost is None:
-            await member.connection.request({"type": "tcp_close"}, _SETUP_S)
+            await member.connection.request({"type": "tcp_close"}, _CLOSE_S)
 
     await asyncio.gather(*map(close, members), return_exceptions=True)
 
@@ -175,6 +174,7 @@ class _Running:
         self._token = secrets.token_hex(_TOKEN_BYTES)
         self._sent: FlowResult | None = None
         self._progress: Progress | None = None
+        self._first_ns = 0
         self._receiver_cpu_ratio = 0.0
 
     def fail(self, reason: str) -> None:
@@ -224,6 +224,7 @@ class _Running:
             retransmits=None if retransmits is None else whole_field(answer, "retransmits", _LIMIT),
             congestion_control=text_field(answer, "congestion"),
             sender_cpu_ratio=whole_field(answer, "cpu_ns", _LIMIT) / took_ns,
+            cpu_bound=whole_field(answer, "busiest_ns", _LIMIT) / took_ns >= CPU_BOUND_RATIO,
             src_port=whole_field(answer, "source_port", 65535),
             dst_port=self.port,
         )
@@ -284,4 +285,5 @@ class _Running:
             bytes=round(arrived),
             duration_s=end - begin,
             receiver_cpu_ratio=self._receiver_cpu_ratio,
+            cpu_bound=self._sent.cpu_bound or self._receiver_cpu_ratio >= CPU_BOUND_RATIO,
         )

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from netprobe.core.errors import InputError
 from netprobe.probe.agent.messages import MAX_PROBES, MIN_INTERVAL_NS
 
+MAX_SETUP = 16_384
 StampLevel = Literal["kernel", "kernel_rx", "user"]
 
 
@@ -32,6 +33,8 @@ class ScanOptions:
     """An agent not up this long after its launch began makes its host unreachable."""
     python: str | None = None
     """Command that runs Python 3.8 or later on the hosts; None is the launcher's own (``python3``)."""
+    setup: str | None = None
+    """Shell lines that run on each host before Python (``. /etc/profile; module load python/3.11``)."""
     stamps: StampLevel = "kernel"
     """The best time stamps to try for."""
     family: Literal["ipv4", "ipv6"] | None = None
@@ -68,6 +71,8 @@ class ScanOptions:
             yield f"a start time-out of {self.start_timeout_s} s: 0.1 to 3600 s are allowed"
         if self.python is not None and not _is_command(self.python):
             yield f"--python {self.python!r} is no command"
+        if self.setup is not None and not (self.setup.strip() and _is_text(self.setup)):
+            yield f"set-up lines of {len(self.setup)} characters: 1 to {MAX_SETUP} printable ones are needed"
         if self.stamps not in ("kernel", "kernel_rx", "user"):
             yield f"stamps {self.stamps!r}: kernel, kernel_rx or user is needed"
         if self.family not in (None, "ipv4", "ipv6"):
@@ -104,6 +109,10 @@ def _is_command(text: str) -> bool:
         return bool(shlex.split(text))
     except ValueError:
         return False
+
+
+def _is_text(lines: str) -> bool:
+    return len(lines) <= MAX_SETUP and all(c.isprintable() or c in "\n\t" for c in lines)
 
 
 def _within(value: float, low: float, high: float) -> bool:

@@ -25,15 +25,16 @@ END_POLL_S = 0.1
 LAST_WORDS_S = 0.5
 
 
-class _Tail(asyncio.Protocol):
+class Tail(asyncio.Protocol):
     """Keeps the end of a stream."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = STDERR_BYTES) -> None:
         self.data = b""
+        self._limit = limit
         self.ended = asyncio.get_running_loop().create_future()
 
     def data_received(self, data: bytes) -> None:
-        self.data = (self.data + data)[-STDERR_BYTES:]
+        self.data = (self.data + data)[-self._limit :]
 
     def connection_lost(self, _exc: Exception | None) -> None:
         if not self.ended.done():
@@ -79,7 +80,7 @@ class ProcessChannel:
             lambda: asyncio.StreamReaderProtocol(self.reader), self.child.stdout
         )
         self._transports.append(output)
-        errors, self._tail = await loop.connect_read_pipe(_Tail, self.child.stderr)
+        errors, self._tail = await loop.connect_read_pipe(Tail, self.child.stderr)
         self._transports.append(errors)
         self._input, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, self.child.stdin)
         self._transports.append(self._input)
@@ -133,15 +134,11 @@ class ProcessChannel:
 
     def _has_ended(self) -> bool:
         """Whether the child has ended, without collecting it: its number must stay ours until then."""
-        if self.child.returncode is not None:
-            return True
-        return os.waitid(os.P_PID, self.child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        return has_ended(self.child)
 
     def _kill_group(self) -> None:
         """Kill the child and all that it started, as long as the group's number is surely theirs."""
-        if self.child.returncode is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.child.pid, signal.SIGKILL)
+        signal_group(self.child, signal.SIGKILL)
 
     async def reap(self, grace_s: float) -> None:
         try:
@@ -160,3 +157,17 @@ class ProcessChannel:
         for stream in (self.child.stdin, self.child.stdout, self.child.stderr):
             if stream is not None and not self._transports:
                 stream.close()
+
+
+def has_ended(child: subprocess.Popen[bytes]) -> bool:
+    """Whether a child has ended, without collecting it: its number stays ours until then."""
+    if child.returncode is not None:
+        return True
+    return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def signal_group(child: subprocess.Popen[bytes], number: int) -> None:
+    """Signal a child that leads a session and all that it started, as long as the number is surely theirs."""
+    if child.returncode is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, number)

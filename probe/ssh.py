@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shlex
 import shutil
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from netprobe.probe.exec_launcher import DEFAULT_FAN_OUT, ChildLauncher, environ
 
 CONNECT_TIMEOUT_S = 10
 _TARGET = re.compile(r"[A-Za-z0-9._:@%+=,~/\[\]-]+")
+CONFIG_TIMEOUT_S = 3
 
 
 class SshLauncher(ChildLauncher):
@@ -59,10 +62,48 @@ class SshLauncher(ChildLauncher):
                 f"no program {self.program!r} on this machine: install the OpenSSH client, or give --via"
             )
 
+    async def route(self, host: Host) -> str | None:
+        """The first jump host, as ssh itself reads its configuration (``ssh -G``)."""
+        argv = [*self._start(), "-G", "--", host.target]
+        return first_jump(await asyncio.to_thread(_said, argv, self.env))
+
     def argv(self, host: Host, command: Sequence[str]) -> list[str]:
         """The client's arguments; ssh hands the last one, quoted as a whole, to the login shell."""
+        argv = [
+            *self._start(),
+            f"-oConnectTimeout={CONNECT_TIMEOUT_S}",
+            "-oClearAllForwardings=yes",
+            "-oRemoteCommand=none",
+        ]
+        return [*argv, "--", host.target, "exec " + shlex.join(command)]
+
+    def _start(self) -> list[str]:
         argv = [self.program, "-T", "-a", "-x", "-oBatchMode=yes"]
         argv += [] if self.config is None else ["-F", str(self.config)]
-        argv += [f"-o{option}" for option in self.options]
-        argv += [f"-oConnectTimeout={CONNECT_TIMEOUT_S}", "-oClearAllForwardings=yes", "-oRemoteCommand=none"]
-        return [*argv, "--", host.target, "exec " + shlex.join(command)]
+        return argv + [f"-o{option}" for option in self.options]
+
+
+def _said(argv: Sequence[str], env: dict[str, str] | None) -> str:
+    """What a program prints within the time; empty when it does not."""
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env=env,
+            timeout=CONFIG_TIMEOUT_S,
+            start_new_session=True,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.decode("utf-8", "replace")
+
+
+def first_jump(config: str) -> str | None:
+    """The first host of ``proxyjump`` in what ``ssh -G`` prints; None where there is none."""
+    for line in config.splitlines():
+        key, _, value = line.partition(" ")
+        if key.lower() == "proxyjump" and value.strip().lower() not in ("", "none"):
+            return value.split(",")[0].strip()
+    return None

@@ -8,7 +8,17 @@ from pathlib import Path
 from netprobe.core.errors import InputError
 from netprobe.probe.exec_launcher import DEFAULT_FAN_OUT, ExecLauncher, LocalLauncher
 from netprobe.probe.launch import Launcher
+from netprobe.probe.listen_address import parse_listen
+from netprobe.probe.mpi import MpiLauncher
+from netprobe.probe.slurm import SlurmLauncher
 from netprobe.probe.ssh import SshLauncher
+
+_BELONGS = {
+    "ssh_config": ("--ssh-config", ("ssh",)),
+    "ssh_options": ("--ssh-option", ("ssh",)),
+    "mca": ("--mca", ("mpi",)),
+    "listen": ("--listen", ("slurm", "mpi")),
+}
 
 
 def parse_via(
@@ -16,13 +26,25 @@ def parse_via(
     *,
     ssh_config: Path | None = None,
     ssh_options: Sequence[str] = (),
+    mca: Sequence[str] = (),
+    listen: str | None = None,
     fan_out: int = DEFAULT_FAN_OUT,
 ) -> Launcher:
-    """``ssh``, ``local``, or a template such as ``ip netns exec {target}``. Raises InputError."""
+    """``ssh``, ``local``, ``slurm``, ``mpi``, or a template such as ``ip netns exec {target}``.
+
+    Raises InputError, also for an option that goes with another one.
+    """
+    given = {"ssh_config": ssh_config, "ssh_options": ssh_options, "mca": mca, "listen": listen}
+    for name, (option, homes) in _BELONGS.items():
+        if given[name] and text not in homes:
+            raise InputError(f"{option} goes with --via {' or '.join(homes)}, not with --via {text!r}")
+    at = None if listen is None else parse_listen(listen)
     if text == "ssh":
         return SshLauncher(config=ssh_config, options=ssh_options, fan_out=fan_out)
-    if ssh_config is not None or ssh_options:
-        raise InputError(f"--ssh-config and --ssh-option go with --via ssh, not with --via {text!r}")
     if text == "local":
         return LocalLauncher(fan_out=fan_out)
+    if text == "slurm":
+        return SlurmLauncher(listen=at)
+    if text == "mpi":
+        return MpiLauncher(mca=mca, listen=at, fan_out=fan_out)
     return ExecLauncher(text, fan_out=fan_out)

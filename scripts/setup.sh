@@ -225,6 +225,8 @@ find_missing() {
     need fping optional "no fping method; its tests and its column in the tables are skipped" fping
     need iputils-ping optional "no ping to compare with in the tables" ping
     need openmpi-bin optional "the tests that start a job with mpirun are skipped" mpirun
+    need slurm-wlm optional "the tests that start agents with srun are skipped" srun slurmctld slurmd
+    need munge optional "the tests that start agents with srun are skipped" munged
 }
 
 # How to become root, in $sudo; false when there is no way.

@@ -54,14 +54,14 @@ def collect(message: dict[str, Any], resources: dict[str, Any]) -> Answer:
     server = resources.get("flows")
     token = _token(message)
     receiver = server.expected.get(token) if server is not None else None
-    if receiver is None:
+    if server is None or receiver is None:
         raise ValueError("a flow that was never expected")
     try:
         receiver.done.wait(min(int(message["wait_ns"]), MAX_DURATION_NS) / 1e9)
         ended = receiver.done.is_set()
         receiver.close()
-        if not ended:
-            receiver.done.wait(1.0)
+        if not ended and len(receiver.socks) == receiver.streams:
+            receiver.done.wait(1.0)  # it stops by itself, and has what came until now
     finally:
         server.forget(token)
     answer = {

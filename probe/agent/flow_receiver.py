@@ -12,8 +12,8 @@ import socket
 import threading
 import time
 
+from . import packet
 from .listening import bind_in_range, family_of
-from .packet import compare_digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ class FlowServer:
     def _expecting(self, token: bytes) -> Receiver | None:
         found = None
         for receiver in list(self.expected.values()):
-            if compare_digest(receiver.token, token):
+            if packet.same_token(receiver.token, token):
                 found = receiver
         return found
 

@@ -15,7 +15,7 @@ import sys
 import threading
 import traceback
 
-from . import addresses, messages, tasks
+from . import addresses, dial, messages, tasks
 from .messages import AGENT_VERSION, PROTOCOL
 from .sender import errno_text
 
@@ -42,6 +42,9 @@ class Agent:
         """Serve until the controller ends it; does not return."""
         frames = messages.read_frames(lambda count: os.read(self.source, count))
         config = messages.parse_json(next(frames)[1])
+        if config["type"] == "dial":
+            self.source = self.sink = dial.dial(config)
+            config = messages.parse_json(next(frames)[1])
         self.lease_s = max(MIN_LEASE_S, float(config["lease_s"]))
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])

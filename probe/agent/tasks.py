@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 TASKS = {
     "open": ("stamp", "open_port"),
     "probe": ("stamp", "probe"),
+    "iperf_send": ("iperf", "send"),
+    "iperf_serve": ("iperf", "serve"),
+    "iperf_stop": ("iperf", "stop"),
+    "iperf_version": ("iperf", "version"),
     "tcp_clock": ("flow", "clock"),
     "tcp_close": ("flow", "close"),
     "tcp_collect": ("flow", "collect"),
@@ -28,7 +32,7 @@ TASKS = {
 }
 """Type of message -> module of this package, function."""
 
-THREADED = frozenset(("tcp_collect", "tcp_send"))
+THREADED = frozenset(("iperf_send", "iperf_version", "tcp_collect", "tcp_send"))
 """Those that run beside other tasks; all others run one after the other, in the order in which they came."""
 
 

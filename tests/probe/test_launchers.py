@@ -18,7 +18,7 @@ from netprobe.probe import exec_launcher
 from netprobe.probe.bootstrap import new_payload
 from netprobe.probe.exec_launcher import ExecLauncher, LocalLauncher, allow_descriptors
 from netprobe.probe.launch import Channel, LaunchFailure
-from netprobe.probe.ssh import SshLauncher
+from netprobe.probe.ssh import SshLauncher, first_jump
 from netprobe.probe.via import parse_via
 
 from .conftest import hosts_named
@@ -142,7 +142,7 @@ def test_ssh_options_that_are_none_are_refused(option: str) -> None:
 
 
 def test_ssh_settings_without_ssh_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="go with --via ssh"):
+    with pytest.raises(InputError, match="goes with --via ssh"):
         parse_via("local", ssh_options=["Port=1"])
     with pytest.raises(InputError, match="no such file"):
         parse_via("ssh", ssh_config=tmp_path / "nothing")
@@ -159,6 +159,7 @@ def test_no_secret_stands_in_an_argument_vector() -> None:
 
 DROPS_TWICE = """#!/bin/sh
 # An ssh whose server drops the first two logins, as one under MaxStartups does.
+case " $* " in *" -G "*) exit 0 ;; esac
 test -e "$0.twice" && { shift $(($# - 1)); exec sh -c "$1"; }
 test -e "$0.once" && touch "$0.twice" || touch "$0.once"
 echo "kex_exchange_identification: Connection closed by remote host" >&2
@@ -184,6 +185,40 @@ def test_logins_that_are_dropped_are_tried_again(tmp_path: Path, monkeypatch: py
     (outcome,) = asyncio.run(outcomes())
     assert not isinstance(outcome, LaunchFailure), outcome.reason
     assert (tmp_path / "ssh.twice").exists()
+
+
+@pytest.mark.parametrize(
+    ("config", "jump"),
+    [
+        ("host h1\nproxyjump bastion\n", "bastion"),
+        ("ProxyJump me@a:22,b\n", "me@a:22"),
+        ("proxyjump none\n", None),
+        ("", None),
+    ],
+)
+def test_the_first_jump_host_is_the_route(config: str, jump: str | None) -> None:
+    assert first_jump(config) == jump
+
+
+def test_at_most_eight_logins_at_a_time_go_through_one_jump_host(tmp_path: Path) -> None:
+    """The stand-in counts how many of it run at once, and never starts an agent."""
+    program = tmp_path / "ssh"
+    program.write_text(
+        "#!/bin/sh\n"
+        'case " $* " in *" -G "*) echo "proxyjump bastion"; exit 0 ;; esac\n'
+        f'mkdir {tmp_path}/$$; ls {tmp_path} | grep -c "^[0-9]*$" >>{tmp_path}/counts\n'
+        f"sleep 0.2; rmdir {tmp_path}/$$; exit 1\n"
+    )
+    program.chmod(0o755)
+
+    async def main() -> int:
+        launcher = SshLauncher(program=str(program), fan_out=32)
+        outcomes = launcher.launch(hosts_named(*(f"h{i}" for i in range(24))), new_payload(lease_s=5), 20)
+        return len([outcome async for outcome in outcomes if isinstance(outcome, LaunchFailure)])
+
+    assert asyncio.run(main()) == 24
+    counts = [int(line) for line in (tmp_path / "counts").read_text().split()]
+    assert len(counts) == 24 and 2 <= max(counts) <= 8
 
 
 def test_too_many_hosts_for_the_open_file_limit_is_said_before_anything_starts() -> None:

@@ -1,0 +1,187 @@
+"""ssh at fleet size against the lab's real sshds: a server that drops logins, a jump host, ControlMaster."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netprobe.lab import Lab, parse_spec, temporary
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.skipif(
+        not (shutil.which("sshd", path="/usr/sbin:/usr/bin") and shutil.which("ssh")),
+        reason="OpenSSH is not installed",
+    ),
+]
+
+LAUNCH = """
+import asyncio, json, sys, time
+from pathlib import Path
+from netprobe.core.hosts import make_host
+from netprobe.probe.bootstrap import new_payload
+from netprobe.probe.launch import LaunchFailure
+from netprobe.probe.ssh import SshLauncher
+
+config, how, *names = sys.argv[1:]
+
+async def main():
+    began = time.monotonic()
+    launcher = SshLauncher(config=Path(config), fan_out=16)
+    payload = new_payload(lease_s=2, python=sys.executable)
+    up, failed = [], []
+    async for outcome in launcher.launch([make_host(name) for name in names], payload, 30):
+        (failed if isinstance(outcome, LaunchFailure) else up).append(outcome)
+    ready = time.monotonic()
+    if how == "kill":
+        for channel in up:
+            channel.kill()
+    else:
+        for channel in up:
+            channel.close()
+        await asyncio.gather(*(channel.reap(0.5) for channel in up))
+    print(json.dumps({
+        "up": len(up), "reasons": [f.reason for f in failed],
+        "launch_s": ready - began, "end_s": time.monotonic() - ready,
+    }))
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    spec = parse_spec("{name: sshfleet, racks: [2, 2], delay_inside: 50us, delay_between: 150us}")
+    with temporary(spec, seed=3, sshd=True) as made:
+        yield made
+
+
+@contextmanager
+def another_sshd(lab: Lab, folder: Path, max_startups: str, *, on_controller: bool) -> Iterator[Path]:
+    """A second sshd, on port 2300 of a host or of the controller; its log."""
+    host = lab.hosts[0]
+    where = lab.layout.controller if on_controller else host
+    ssh = lab.directory / "ssh"
+    text = (ssh / f"{host.target}.conf").read_text()
+    lines = [
+        line for line in text.splitlines() if line.split()[0] not in ("Port", "ListenAddress", "PidFile")
+    ]
+    lines = [line for line in lines if not line.startswith("MaxStartups")]
+    lines += ["Port 2300", f"ListenAddress {where.address}", f"PidFile {folder}/pid"]
+    lines += [f"MaxStartups {max_startups}", "LogLevel VERBOSE"]
+    (folder / "sshd.conf").write_text("\n".join(lines) + "\n")
+    sshd = shutil.which("sshd", path="/usr/sbin:/usr/bin")
+    argv = [str(sshd), "-D", "-f", str(folder / "sshd.conf"), "-E", str(folder / "log")]
+    daemon = subprocess.Popen(lab.exec_argv(None if on_controller else host.name, argv))
+    try:
+        end = time.monotonic() + 10
+        while not (folder / "pid").exists():
+            assert daemon.poll() is None and time.monotonic() < end
+            time.sleep(0.01)
+        yield folder / "log"
+    finally:
+        daemon.terminate()
+        daemon.wait(10)
+
+
+def client_config(lab: Lab, path: Path, extra: str) -> Path:
+    """The lab's own configuration without its host names and ports, and ``extra`` in front."""
+    assert lab.ssh_config_path is not None
+    ssh = lab.directory / "ssh"
+    common = (
+        f"Host *\n  User root\n  IdentityFile {ssh}/id_ed25519\n  IdentitiesOnly yes\n"
+        "  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n"
+    )
+    path.write_text(extra + common)
+    return path
+
+
+def launch(lab: Lab, config: Path, names: list[str], how: str = "close") -> dict[str, Any]:
+    argv = lab.exec_argv(None, [sys.executable, "-c", LAUNCH, str(config), how, *names])
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr[-800:]
+    result: dict[str, Any] = json.loads(done.stdout)
+    sys.stdout.write(f"{result}\n")
+    return result
+
+
+def agents_in(lab: Lab) -> list[int]:
+    found = []
+    for host in lab.hosts:
+        listed = subprocess.run(["ip", "netns", "pids", host.target], capture_output=True, text=True)
+        for pid in listed.stdout.split():
+            try:
+                if b"-ISB\0" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    found.append(int(pid))
+            except OSError:
+                continue
+    return found
+
+
+def no_agent_is_left(lab: Lab, seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while agents_in(lab) and time.monotonic() < end:
+        time.sleep(0.05)
+    return not agents_in(lab)
+
+
+def test_sixteen_logins_at_once_survive_a_server_that_lets_four_in(lab: Lab, tmp_path: Path) -> None:
+    names = [f"one{i}" for i in range(16)]
+    address = lab.hosts[0].address
+    extra = f"Host one*\n  HostName {address}\n  Port 2300\n"
+    config = client_config(lab, tmp_path / "config", extra)
+    with another_sshd(lab, tmp_path, "2:30:4", on_controller=False) as log:
+        result = launch(lab, config, names)
+        dropped = log.read_text().count("drop connection")
+    sys.stdout.write(f"{dropped} logins dropped\n")
+    assert (result["up"], result["reasons"]) == (16, [])
+    assert dropped > 0  # or nothing was tested
+    assert no_agent_is_left(lab, 4)
+
+
+def test_a_jump_host_of_the_default_limits_drops_nobody(lab: Lab, tmp_path: Path) -> None:
+    """24 hosts behind one jump host, 16 at a time otherwise; sshd's default is to drop from 10 on."""
+    names = [f"{host.name}x{i}" for host in lab.hosts for i in range(6)]
+    extra = f"Host jump\n  HostName {lab.layout.controller.address}\n  Port 2300\n"
+    for host in lab.hosts:
+        extra += f"Host {host.name}x*\n  HostName {host.address}\n  Port 2222\n  ProxyJump jump\n"
+    config = client_config(lab, tmp_path / "config", extra)
+    with another_sshd(lab, tmp_path, "10:100:100", on_controller=True) as log:
+        result = launch(lab, config, names)
+        text = log.read_text()
+    assert (result["up"], result["reasons"]) == (24, [])
+    assert text.count("Accepted publickey") == 24
+    assert "drop connection" not in text
+    assert no_agent_is_left(lab, 4)
+
+
+@pytest.mark.parametrize("how", ["close", "kill"])
+def test_a_control_master_holds_nothing_up(lab: Lab, tmp_path: Path, how: str) -> None:
+    """Its background process keeps ssh's standard error open; a killed client gives no end of input."""
+    sockets = tempfile.mkdtemp(prefix="np-", dir="/tmp")  # a socket's path is short, pytest's are not
+    extra = f"Host *\n  ControlMaster auto\n  ControlPath {sockets}/%C\n  ControlPersist 30\n"
+    for host in lab.hosts:
+        extra += f"Host {host.name}\n  HostName {host.address}\n  Port 2222\n"
+    config = client_config(lab, tmp_path / "config", extra)
+    names = [host.name for host in lab.hosts]
+    try:
+        for _ in range(2):  # the first makes the masters, the second goes through them
+            result = launch(lab, config, names, how)
+            assert (result["up"], result["reasons"]) == (4, [])
+            assert result["end_s"] < 5
+            assert no_agent_is_left(lab, 6)  # the lease is 2 s
+    finally:
+        for name in names:
+            stop = ["ssh", "-F", str(config), "-O", "exit", name]
+            subprocess.run(lab.exec_argv(None, stop), capture_output=True, timeout=10, check=False)
+        shutil.rmtree(sockets, ignore_errors=True)
