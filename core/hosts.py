@@ -20,6 +20,7 @@ from netprobe.core.naming import expand_ranges, name_fault, natural_key, split_l
 MAX_HOSTS = 65_536
 MAX_FILE_BYTES = 16 * 1024 * 1024
 MAX_SLOTS = 1_000_000
+MAX_LINE_LENGTH = 65_536
 
 
 class Host(BaseModel):
@@ -157,6 +158,11 @@ def parse_hosts_text(text: str, *, source: str | None = None) -> tuple[Host, ...
 
 def read_hosts_file(path: Path) -> tuple[Host, ...]:
     """Read a hosts file from disk. Raises HostsError when it is missing, huge or not text."""
+    return parse_hosts_text(read_hosts_file_text(path), source=str(path))
+
+
+def read_hosts_file_text(path: Path) -> str:
+    """The text of a file of hosts, in any format. Raises HostsError when it is missing, huge or not text."""
     source = str(path)
     try:
         with path.open("rb") as stream:
@@ -165,18 +171,23 @@ def read_hosts_file(path: Path) -> tuple[Host, ...]:
         raise HostsError("no such hosts file", source=source) from None
     except OSError as error:
         raise HostsError(f"cannot be read: {error.strerror}", source=source) from None
+    except ValueError:
+        raise HostsError("no such hosts file", source=repr(source[:60])) from None
     if len(data) > MAX_FILE_BYTES:
         raise HostsError(f"larger than {MAX_FILE_BYTES} bytes: is this a hosts file?", source=source)
     try:
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise HostsError("not a UTF-8 text file", source=source) from None
-    return parse_hosts_text(text, source=source)
 
 
 def parse_host_list(text: str) -> tuple[Host, ...]:
     """Hosts of a comma list with ranges: ``a,b,gpu[001-064]``."""
-    names = [name for item in split_list(text) for name in expand_ranges(item)]
+    names: list[str] = []
+    for item in split_list(text):
+        names += expand_ranges(item)
+        if len(names) > MAX_HOSTS:
+            raise HostsError(f"the list names more than {MAX_HOSTS} hosts", source="--hosts")
     return check_hosts([make_host(name, source="--hosts") for name in names], source="--hosts")
 
 
@@ -232,6 +243,14 @@ def is_ip_address(text: str) -> bool:
 
 
 def _words(text: str, *, source: str | None, line: int | None) -> list[str]:
+    if not text or text.isspace():
+        return []
+    if len(text) > MAX_LINE_LENGTH:
+        raise HostsError(
+            f"a line of {len(text)} characters: at most {MAX_LINE_LENGTH} are allowed",
+            source=source,
+            line=line,
+        )
     lexer = shlex.shlex(text, posix=True, punctuation_chars=False)
     lexer.whitespace_split = True
     lexer.commenters = "#"

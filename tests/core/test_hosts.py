@@ -150,3 +150,14 @@ def test_any_text_is_hosts_or_one_clear_line(text: str) -> None:
         return
     assert hosts
     assert len({h.name for h in hosts}) == len(hosts)
+
+
+def test_a_line_too_long_to_be_hosts_is_refused_at_once() -> None:
+    for text in ("," * 1_000_000, "[" * 1_000_000, "a " * 1_000_000):
+        with pytest.raises(HostsError, match="hosts:1: a line of .* characters"):
+            parse_hosts_text(text, source="hosts")
+
+
+def test_a_list_is_bounded_as_a_whole() -> None:
+    with pytest.raises(HostsError, match="more than 65536 hosts"):
+        parse_host_list("n[0-65535]," * 1_000)
