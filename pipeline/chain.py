@@ -16,7 +16,7 @@ from netprobe.core.hosts import Host, read_hosts_file
 from netprobe.core.map import Map
 from netprobe.core.plan import Objective, OrderPlan
 from netprobe.core.scan import Scan
-from netprobe.formats import format_named
+from netprobe.formats import writer_named
 from netprobe.pipeline import files
 from netprobe.pipeline.exporting import Exported, export_hostfile
 from netprobe.pipeline.mapping import MapOptions, map_scan
@@ -72,7 +72,7 @@ def check_chain(options: ChainOptions, names: Sequence[str]) -> None:
             f"the map needs {' and '.join(missing)}: pip install 'netprobe-fleet[map]', or give --only scan"
         )
     if until >= STAGES.index("export"):
-        format_named(options.format_name)
+        writer_named(options.format_name)
 
 
 def run_chain(
