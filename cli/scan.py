@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 def scan(
     hosts: Annotated[
         str | None,
-        typer.Option("--hosts", help="A hosts file, or a list such as a,b or gpu[001-064]."),
+        typer.Option(
+            "--hosts",
+            help="A hosts file, a list such as a,b or gpu[001-064], or a source such as slurm: or mpich:FILE.",
+        ),
     ] = None,
     lab: Annotated[
         str | None,
