@@ -31,6 +31,7 @@ ASSUMED_BYTES_PER_S = 125e6
 """What a timed test is thought to send, for what a scan will cost: a gigabit a second."""
 VERSION_TIMEOUT_S = 10.0
 _NAMED = 4
+_REMEDY = "(install it, or give --goodput tcp)"
 
 
 class WayChoice:
@@ -67,7 +68,17 @@ class WayChoice:
                 "goodput is measured by the agents' own TCP flows on all hosts"
             )
         if self.chosen == "iperf3":
+            self._warn_of_missing(up)
             self._warn_of_mixed_versions()
+
+    def _warn_of_missing(self, up: Sequence[Member]) -> None:
+        by_reason: dict[str, list[str]] = {}
+        for member in up:
+            if member.index in self.without:
+                by_reason.setdefault(self.without[member.index], []).append(member.outcome.host.name)
+        self.warnings += [
+            f"no goodput with {_list(names)}: {reason} {_REMEDY}" for reason, names in by_reason.items()
+        ]
 
     def _warn_of_mixed_versions(self) -> None:
         by_version: dict[str, list[str]] = {}
@@ -143,10 +154,7 @@ class Goodput:
         """Find out the way. Where iperf3 was asked for by name, hosts without it cannot take part."""
         await self._choice.look(members)
         if self._way is self._iperf3:
-            return {
-                index: f"{reason} (install it, or give --goodput tcp)"
-                for index, reason in self._choice.without.items()
-            }
+            return {index: f"{reason} {_REMEDY}" for index, reason in self._choice.without.items()}
         return {}
 
     async def visit(self, src: Member, dst: Member, context: VisitContext) -> list[dict[str, Any]]:  # noqa: ARG002
