@@ -11,6 +11,10 @@ from netprobe.core.errors import InputError
 
 Way = Literal["auto", "iperf3", "tcp"]
 WAYS: tuple[Way, ...] = ("auto", "iperf3", "tcp")
+CPU_BOUND = "cpu_bound"
+"""Flag of a reading that a processor may have set, and not the network."""
+SHORT = "short"
+"""Flag of a reading of iperf3 over too short a time."""
 MAX_SECONDS = 600.0
 MIN_SECONDS = 0.1
 MAX_STREAMS = 64
