@@ -23,6 +23,8 @@ from netprobe.probe.visits import NS_PER_S
 CLOCK_TRIES = 3
 CPU_BOUND_RATIO = 0.9
 """A thread that sends or receives and takes this much of a core is what limits its flow."""
+CPU_WAIT_RATIO = 0.3
+"""One that waits for a processor this much of the time may have left the network idle."""
 _TOKEN_BYTES = 16
 _SETUP_S = 5.0
 """For an answer that needs no more than the way there and back."""
@@ -176,6 +178,7 @@ class _Running:
         self._progress: Progress | None = None
         self._first_ns = 0
         self._receiver_cpu_ratio = 0.0
+        self._receiver_bound = False
 
     def fail(self, reason: str) -> None:
         if self.reason is None:
@@ -224,7 +227,7 @@ class _Running:
             retransmits=None if retransmits is None else whole_field(answer, "retransmits", _LIMIT),
             congestion_control=text_field(answer, "congestion"),
             sender_cpu_ratio=whole_field(answer, "cpu_ns", _LIMIT) / took_ns,
-            cpu_bound=whole_field(answer, "busiest_ns", _LIMIT) / took_ns >= CPU_BOUND_RATIO,
+            cpu_bound=_is_bound(answer, "busiest_ns", took_ns),
             src_port=whole_field(answer, "source_port", 65535),
             dst_port=self.port,
         )
@@ -245,8 +248,9 @@ class _Running:
             self.fail(f"{peer} took the connection and no data came: are large packets dropped (MTU)?")
             return
         ended_ns = whole_field(answer, "ended_ns", _LIMIT)
-        cpu_ns = whole_field(answer, "cpu_ns", _LIMIT)
-        self._receiver_cpu_ratio = cpu_ns / max(1, ended_ns - marks[0][0])
+        took_ns = max(1, ended_ns - marks[0][0])
+        self._receiver_cpu_ratio = whole_field(answer, "cpu_ns", _LIMIT) / took_ns
+        self._receiver_bound = _is_bound(answer, "cpu_ns", took_ns)
         clock = self.clocks[1]
         self._first_ns = marks[0][0] - (clock.offset_ns if clock is not None else 0)
         self._progress = Progress.of(marks)
@@ -285,5 +289,11 @@ class _Running:
             bytes=round(arrived),
             duration_s=end - begin,
             receiver_cpu_ratio=self._receiver_cpu_ratio,
-            cpu_bound=self._sent.cpu_bound or self._receiver_cpu_ratio >= CPU_BOUND_RATIO,
+            cpu_bound=self._sent.cpu_bound or self._receiver_bound,
         )
+
+
+def _is_bound(answer: dict[str, Any], key: str, took_ns: int) -> bool:
+    """Whether the busiest thread of an end was at the limit of its processor, or did not get one."""
+    busy, waiting = whole_field(answer, key, _LIMIT), whole_field(answer, "wait_ns", _LIMIT)
+    return busy >= CPU_BOUND_RATIO * took_ns or waiting >= CPU_WAIT_RATIO * took_ns
