@@ -16,7 +16,7 @@ from _tables import heading, table
 
 from netprobe.core.hosts import read_hosts_file
 from netprobe.lab import Lab, parse_spec, temporary
-from netprobe.pipeline.goodput import Watched, goodput_phases
+from netprobe.pipeline.goodput import GoodputRequest, Watched, goodput_phases
 from netprobe.probe.chooser import RoundRobin
 from netprobe.probe.events import ignore
 from netprobe.probe.fleet import Fleet
@@ -140,7 +140,9 @@ def shaped_rows(rate: str, readings: dict[str, list[Reading]]) -> list[Sequence[
 def fleet_row(lab: Lab, name: str, *, rounds_by_group: bool) -> Sequence[object]:
     """A scan of the 4:1 lab: readings of the links between its racks."""
     watched = Watched(RoundRobin())
-    (phase,) = goodput_phases(OPTIONS, GoodputOptions(way="tcp", seconds=0.25), watched)
+    (phase,) = goodput_phases(
+        OPTIONS, GoodputRequest(options=GoodputOptions(way="tcp", seconds=0.25)), watched
+    )
     if not rounds_by_group:
         phase = Phase(method=phase.method, chooser=RoundRobin())
     phases = [Phase(method=Stamp(OPTIONS), chooser=watched), phase]

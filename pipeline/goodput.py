@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -10,14 +11,40 @@ from netprobe.cluster import find_groups
 from netprobe.embed import denoise
 from netprobe.pipeline.mapping import connected
 from netprobe.probe.chooser import Chooser, Extent, Results
-from netprobe.probe.goodput_rounds import GoodputRounds
+from netprobe.probe.goodput_rounds import GoodputRounds, least_extent
 from netprobe.probe.methods.goodput import goodput_methods
-from netprobe.probe.methods.goodput_options import GoodputOptions, GoodputSize
+from netprobe.probe.methods.goodput_options import (
+    GoodputOptions,
+    GoodputSize,
+    parse_sizes,
+    parse_streams,
+)
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.result import link_matrices
 from netprobe.probe.rounds import Link
 from netprobe.probe.session import Phase
 from netprobe.probe.visits import VisitResult
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoodputRequest:
+    """Which goodput is to be measured: a matrix for each size (None is timed) with each number of streams."""
+
+    options: GoodputOptions = field(default_factory=GoodputOptions)
+    sizes: Sequence[GoodputSize | None] = (None,)
+    streams: Sequence[int] = (1,)
+
+    @classmethod
+    def parse(
+        cls, *, way: str = "auto", seconds: float | None = None, sizes: str | None, streams: str | None
+    ) -> GoodputRequest:
+        """From what a command line has: ``1MB,100MB`` and ``1,4``. Raises InputError."""
+        given = {} if seconds is None else {"seconds": seconds}
+        return cls(
+            options=GoodputOptions(way=way, **given),  # type: ignore[arg-type]
+            sizes=parse_sizes(sizes),
+            streams=parse_streams(streams),
+        )
 
 
 class Watched:
@@ -57,13 +84,18 @@ def rtt_groups(visits: Sequence[VisitResult], hosts: int, *, seed: int = 0) -> l
     return [[placed[i] for i in np.flatnonzero(grouping.labels == label)] for label in range(grouping.k)]
 
 
+def assumed_extent(hosts: int) -> Extent:
+    """What all links of a goodput phase will be, before the groups are known: as if they were sqrt(N) equal
+    ones. For ``--dry-run``."""
+    groups = max(1, round(hosts**0.5))
+    return least_extent([hosts // groups + (i < hosts % groups) for i in range(groups)])
+
+
 def goodput_phases(
     options: ScanOptions,
-    goodput: GoodputOptions,
+    request: GoodputRequest,
     rtt: Watched,
     *,
-    sizes: Sequence[GoodputSize | None] = (None,),
-    streams: Sequence[int] = (1,),
     links: Iterable[Link] | None = None,
 ) -> list[Phase]:
     """A phase for each size and number of streams, to run after the phase whose chooser is ``rtt``.
@@ -78,5 +110,5 @@ def goodput_phases(
 
     return [
         Phase(method=method, chooser=GoodputRounds(groups, wanted))
-        for method in goodput_methods(options, goodput, sizes, streams)
+        for method in goodput_methods(options, request.options, request.sizes, request.streams)
     ]

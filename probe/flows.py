@@ -121,6 +121,11 @@ def ramp_of(seconds: float) -> float:
     return min(max(0.2 * seconds, 0.05), 2.0, seconds / 2)
 
 
+def _slice_s(seconds: float) -> float:
+    """Between two marks: two hundred of them, no finer than 2 ms, no coarser than 50 ms unless it lasts."""
+    return max(min(seconds / 200, 0.05), 0.002, seconds / 4000)
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Clock:
     """A host's monotonic clock less this one's, in ns, and half of the round trip it was read in."""
@@ -192,7 +197,7 @@ class _Running:
                 "address": self.flow.dst.address,
                 "ports": list(self._ports),
                 "streams": self.flow.streams,
-                "slice_ns": round(min(max(self._seconds / 200, 0.002), 0.05) * NS_PER_S),
+                "slice_ns": round(_slice_s(self._seconds) * NS_PER_S),
                 "limit_ns": round((self._seconds + 1) * NS_PER_S),
             },
             _SETUP_S,

@@ -12,7 +12,7 @@ import pytest
 from netprobe.core.hosts import read_hosts_file
 from netprobe.core.matrix import FloatMatrix
 from netprobe.lab import Lab, parse_spec, temporary
-from netprobe.pipeline.goodput import Watched, goodput_phases
+from netprobe.pipeline.goodput import GoodputRequest, Watched, goodput_phases
 from netprobe.probe.chooser import RoundRobin
 from netprobe.probe.methods.goodput_options import GoodputOptions
 from netprobe.probe.methods.stamp import Stamp
@@ -40,7 +40,7 @@ def outcome(lab: Lab) -> ScanOutcome:
     watched = Watched(RoundRobin())
     phases = [
         Phase(method=Stamp(options), chooser=watched),
-        *goodput_phases(options, GoodputOptions(way="tcp", seconds=0.2), watched),
+        *goodput_phases(options, GoodputRequest(options=GoodputOptions(way="tcp", seconds=0.2)), watched),
     ]
     return run_scan(read_hosts_file(lab.hosts_path), parse_via(lab.via_template), options, phases=phases)
 
