@@ -265,7 +265,7 @@ async def measure(
 
     interrupted = False
     try:
-        interrupted = await _until_stopped(work(), stop)
+        interrupted = await until_stopped(work(), stop)
         duration = session.elapsed_s
     finally:
         try:
@@ -310,7 +310,7 @@ def run_scan(
 
     async def main() -> ScanOutcome:
         stop = asyncio.Event()
-        with _signals_set(stop):
+        with signals_set(stop):
             return await measure(
                 hosts,
                 launcher,
@@ -326,7 +326,7 @@ def run_scan(
     return asyncio.run(main())
 
 
-async def _until_stopped(work: Any, stop: asyncio.Event | None) -> bool:
+async def until_stopped(work: Any, stop: asyncio.Event | None) -> bool:
     """Run ``work`` to its end, or cancel it when ``stop`` is set; whether it was stopped."""
     task = asyncio.ensure_future(work)
     waiting = asyncio.ensure_future(stop.wait()) if stop is not None else None
@@ -346,7 +346,7 @@ async def _until_stopped(work: Any, stop: asyncio.Event | None) -> bool:
 
 
 @contextlib.contextmanager
-def _signals_set(stop: asyncio.Event) -> Iterator[None]:
+def signals_set(stop: asyncio.Event) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
