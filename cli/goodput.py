@@ -1,4 +1,4 @@
-"""Options of ``netprobe scan`` for goodput."""
+"""Options of ``netprobe scan`` for what is measured, and for goodput."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
+MeasureOption = Annotated[str, typer.Option("--measure", metavar="WHAT", help="rtt, or rtt,goodput.")]
 GoodputOption = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--goodput",
         metavar="WAY",
