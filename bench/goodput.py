@@ -47,6 +47,7 @@ class Reading:
     bytes_per_s: float
     reference: float
     wall_s: float
+    flagged: bool
 
     @property
     def error(self) -> float:
@@ -107,7 +108,10 @@ async def shaped(lab: Lab, rate: str, repeats: int) -> dict[str, list[Reading]]:
                         sys.exit(f"{way.name} has no reading: {fields.get('reason')}")
                     readings.setdefault(way.name, []).append(
                         Reading(
-                            bytes_per_s=fields["goodput"].bytes_per_s, reference=expected[ends], wall_s=wall
+                            bytes_per_s=fields["goodput"].bytes_per_s,
+                            reference=expected[ends],
+                            wall_s=wall,
+                            flagged=bool(fields["goodput"].flags),
                         )
                     )
     finally:
@@ -130,6 +134,7 @@ def shaped_rows(rate: str, readings: dict[str, list[Reading]]) -> list[Sequence[
                 f"{statistics.median(errors):+.2f} %",
                 f"{min(errors):+.2f} .. {max(errors):+.2f} %",
                 f"{sum(abs(error) <= 2 for error in errors)} of {len(errors)}",
+                sum(one.flagged for one in those),
                 f"{statistics.median(walls):.2f} s",
                 f"{max(walls):.2f} s",
             )
@@ -181,7 +186,7 @@ def main() -> None:
         "errors against a 10 s iperf3"
     )
     columns = ("link", "way", "10 s iperf3, Mbit/s", "median, Mbit/s", "median error", "range of errors")
-    table((*columns, "within 2 %", "a direction, median", "slowest"), rows)
+    table((*columns, "within 2 %", "flagged", "a direction, median", "slowest"), rows)
     spec = parse_spec("{name: bench-4to1, racks: [4, 4], host_rate: 100Mbit/s, uplink_rate: 100Mbit/s}")
     with temporary(spec, seed=3) as lab:
         rows = [

@@ -17,7 +17,7 @@ GoodputOption = Annotated[
 ]
 GoodputSecondsOption = Annotated[
     float | None,
-    typer.Option("--goodput-seconds", metavar="SECONDS", help="Of a test (0.45; iperf3: whole seconds)."),
+    typer.Option("--goodput-seconds", metavar="SECONDS", help="Of a test (0.42; iperf3: whole seconds)."),
 ]
 SizeOption = Annotated[
     str | None,

@@ -29,7 +29,7 @@ class GoodputOptions:
 
     way: Way = "auto"
     """``iperf3``, ``tcp`` (the agents' own flows), or ``auto``: iperf3 where every host has it."""
-    seconds: float = 0.45
+    seconds: float = 0.42
     """Of a timed test, and the longest a sized one may take is ten times that and ten seconds. iperf3 knows
     whole seconds only, and rounds it up."""
 
