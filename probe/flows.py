@@ -23,7 +23,7 @@ from netprobe.probe.visits import NS_PER_S
 CLOCK_TRIES = 3
 CPU_BOUND_RATIO = 0.9
 """A thread that sends or receives and takes this much of a core is what limits its flow."""
-CPU_WAIT_RATIO = 0.3
+CPU_WAIT_RATIO = 0.5
 """One that waits for a processor this much of the time may have left the network idle."""
 _TOKEN_BYTES = 16
 _SETUP_S = 5.0
