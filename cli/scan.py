@@ -17,10 +17,15 @@ from netprobe.cli.goodput import (
     StreamsOption,
 )
 from netprobe.cli.launching import (
+    ContainerOption,
+    ContextOption,
     FanOutOption,
+    KubeconfigOption,
     ListenOption,
     McaOption,
+    NamespaceOption,
     PythonOption,
+    SelectorOption,
     SetupOption,
     SshConfigOption,
     SshOptionOption,
@@ -39,8 +44,8 @@ def scan(
         str | None,
         typer.Option(
             "--hosts",
-            help="A hosts file, a list such as a,b or gpu[001-064], or a source such as slurm: or mpich:FILE. "
-            "--via slurm has the job's nodes itself.",
+            help="A hosts file, a list such as a,b or gpu[001-064], or a source such as slurm:, mpich:FILE or "
+            "k8s:app=worker. --via slurm has the job's nodes itself.",
         ),
     ] = None,
     lab: Annotated[
@@ -59,6 +64,11 @@ def scan(
     ssh_option: SshOptionOption = None,
     mca: McaOption = None,
     listen: ListenOption = None,
+    context: ContextOption = None,
+    namespace: NamespaceOption = None,
+    container: ContainerOption = None,
+    kubeconfig: KubeconfigOption = None,
+    selector: SelectorOption = None,
     python: PythonOption = None,
     setup: SetupOption = None,
     fan_out: FanOutOption = None,
@@ -101,7 +111,7 @@ def scan(
     quiet: QuietOption = False,
 ) -> int:
     """Probe every pair of hosts, map them, order the ranks and write the hostfile."""
-    from netprobe.cli.launching import KNOW_THEIR_HOSTS
+    from netprobe.cli.launching import KNOW_THEIR_HOSTS, hosts_or_selector
     from netprobe.cli.mapping import map_options
     from netprobe.cli.plan import check_objective
     from netprobe.core.errors import InputError
@@ -109,11 +119,13 @@ def scan(
     from netprobe.pipeline.measuring import parse_measuring
     from netprobe.probe.options import ScanOptions
 
+    hosts = hosts_or_selector(hosts, selector)
     if (hosts is None) == (lab is None) and (lab is not None or via not in KNOW_THEIR_HOSTS):
         raise InputError("give either --hosts FILE or --lab SPEC")
     reach = {
         "--via": via, "--ssh-config": ssh_config, "--ssh-option": ssh_option, "--mca": mca,
-        "--listen": listen, "--fan-out": fan_out,
+        "--listen": listen, "--fan-out": fan_out, "--context": context, "--namespace": namespace,
+        "--container": container, "--kubeconfig": kubeconfig,
     }  # fmt: skip
     given = [name for name, value in reach.items() if value]
     if lab is not None and given:
@@ -150,6 +162,10 @@ def scan(
         "ssh_options": ssh_option or [],
         "mca": mca or [],
         "listen": listen,
+        "context": context,
+        "namespace": namespace,
+        "container": container,
+        "kubeconfig": kubeconfig,
         "fan_out": fan_out or 16,
     }
     chain = _run(hosts, lab, "ssh" if via is None else via, launch, folder, force, options, output)
@@ -199,7 +215,7 @@ def _run(
     launcher = parse_via(via, **launch)
     if hosts is None:
         launcher.check(())  # that it can know hosts here at all
-    given = hosts_to_scan(hosts, via)
+    given = hosts_to_scan(hosts, via, launcher, output.note)
     launcher.check(given)
     check_chain(options, given)
     files.prepare_folder(folder, force=force)
