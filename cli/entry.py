@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from netprobe.core.errors import EXIT_BUG, EXIT_INPUT, EXIT_INTERRUPTED, NetprobeError
+from netprobe.core.text import printable
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -65,7 +66,7 @@ def run(args: Sequence[str]) -> int:
 
 
 def _fail(args: Sequence[str], message: str, code: int) -> int:
-    line = " ".join(message.split())
+    line = printable(" ".join(message.split()))
     with contextlib.suppress(OSError, ValueError):
         print(f"netprobe: {line}", file=sys.stderr)
     # After `lab exec` the words are another program's.

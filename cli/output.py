@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from netprobe.core.text import printable
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
@@ -27,10 +29,13 @@ class Output:
     quiet: bool = False
 
     def console(self) -> Console:
-        """Results for people. rich leaves colour codes out when stdout is no terminal."""
+        """Results for people. rich leaves colour codes out when stdout is no terminal.
+
+        No word is markup or an emoji: names and reasons come from elsewhere.
+        """
         from rich.console import Console
 
-        return Console(highlight=False, soft_wrap=False, markup=False)
+        return Console(highlight=False, soft_wrap=False, markup=False, emoji=False)
 
     def say(self, *parts: RenderableType) -> None:
         """Print for people, unless they asked for JSON or for silence."""
@@ -38,13 +43,13 @@ class Output:
             return
         console = self.console()
         for part in parts:
-            console.print(part, soft_wrap=isinstance(part, str))
+            console.print(plain(part), soft_wrap=isinstance(part, str))
 
     def note(self, text: str) -> None:
         """One line on stderr."""
         if not (self.json or self.quiet):
             with contextlib.suppress(OSError, ValueError):  # nobody reads it: no reason to lose a scan
-                print(text, file=sys.stderr)
+                print(printable(text, keep="\n"), file=sys.stderr)
 
     def result(self, data: dict[str, Any]) -> None:
         """The JSON object, where it was asked for."""
@@ -55,3 +60,21 @@ class Output:
     def live(self) -> bool:
         """Whether a progress display makes sense."""
         return not self.json and not self.quiet and sys.stderr.isatty()
+
+
+def plain(part: RenderableType) -> RenderableType:
+    """The same without a character that a terminal would act upon, whoever it came from.
+
+    Colours are rich's own, and come later.
+    """
+    if isinstance(part, str):
+        return printable(part, keep="\n")
+    from rich.console import Group
+    from rich.segment import Segment, Segments
+
+    class Plain:
+        def __rich_console__(self, console: Any, options: Any) -> Any:
+            segments = console.render(part, options)
+            yield Segments([Segment(printable(text, keep="\n"), style) for text, style, _ in segments])
+
+    return Group(Plain())

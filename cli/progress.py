@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from netprobe.cli.output import Output
+from netprobe.core.text import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -26,7 +27,8 @@ class ScanProgress:
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-            columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[detail]}"))
+            what = TextColumn("{task.description}", markup=False)
+            columns = (what, BarColumn(), TextColumn("{task.fields[detail]}", markup=False))
             self._progress = Progress(
                 *columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True
             )
@@ -81,6 +83,7 @@ class ScanProgress:
 
     def _line(self, text: str) -> None:
         if self._progress is not None:
-            self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
+            console = self._progress.console
+            console.print(printable(text), markup=False, emoji=False, highlight=False, soft_wrap=True)
         else:
             self._output.note(text)

@@ -14,11 +14,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from netprobe.core.scan import Agent
+from netprobe.core.text import one_line, printable
 from netprobe.probe.agent import messages
 from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.launch import Channel
 
 MAX_QUEUED_BYTES = 1 << 20
+MAX_STRAYS = 256
+"""Messages that answer nothing, pongs among them, that an agent may send at once."""
+STRAYS_PER_S = 64
+"""How many more of them are allowed with each second: some times as many as there are pings."""
 _TEXT_LIMIT = 300
 
 
@@ -101,7 +106,10 @@ class Connection:
         self._silence_s = silence_s
         self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._asked: dict[int, _Asked] = {}
         self._samples: dict[int, list[tuple[int, int, int]]] = {}
+        self._strays: float = MAX_STRAYS
+        self._strays_at = 0.0
         self._tasks: list[asyncio.Task[None]] = []
         self._on_lost: Callable[[str], None] | None = None
         self._heard_at = 0.0
@@ -134,6 +142,7 @@ class Connection:
         task = next(self._ids)
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting[task] = future
+        self._asked[task] = _Asked(samples=int(message.get("count", 0)), ns=round(timeout_s * 1e9))
         self.channel.write(messages.json_frame({**message, "id": task}))
         try:
             return await asyncio.wait_for(future, timeout_s)
@@ -141,13 +150,14 @@ class Connection:
             raise TimeoutError from None
         finally:
             self._waiting.pop(task, None)
+            self._asked.pop(task, None)
             self._samples.pop(task, None)
 
     def lose(self, reason: str) -> None:
         """Give the agent up: every waiting request fails with ``reason``, and its process is ended."""
         if self.lost is not None:
             return
-        self.lost = reason
+        self.lost = reason = one_line(reason)
         for future in self._waiting.values():
             if not future.done():
                 future.set_exception(AgentLostError(reason))
@@ -178,22 +188,42 @@ class Connection:
 
     def _take(self, kind: int, body: bytes) -> None:
         if kind == messages.SAMPLES_FRAME:
-            task, samples = messages.parse_samples(body)
-            if task not in self._waiting:
-                return  # of a request that was given up
-            self._samples[task] = samples
+            self._take_samples(body)
             return
         message = messages.parse_json(body)
-        if message["type"] == "pong":
-            return
-        future = self._waiting.get(_whole(message.get("id"), "id", 1 << 53))
+        future = None
+        if message["type"] != "pong":
+            future = self._waiting.get(_whole(message.get("id"), "id", 1 << 53))
         if future is None or future.done():
-            return
-        if message["type"] == "failed":
+            self._count_stray()
+        elif message["type"] == "failed":
             future.set_exception(TaskFailedError(_text(message.get("reason"))))
         else:
             message["samples"] = self._samples.get(message["id"], [])
             future.set_result(message)
+
+    def _take_samples(self, body: bytes) -> None:
+        """Of a request under way, as many as were asked for, and none longer than the request itself."""
+        task = messages.samples_task(body)
+        asked = self._asked.get(task)
+        if asked is None:
+            self._count_stray()  # of a request that was given up
+            return
+        most = messages.SAMPLES_HEADER_BYTES + asked.samples * messages.SAMPLE_BYTES
+        if len(body) > most or task in self._samples:
+            raise ProtocolError(f"more samples than the {asked.samples} it was asked for")
+        _, samples = messages.parse_samples(body)
+        if not all(0 <= sent_at <= asked.ns and 0 < rtt <= asked.ns for _, sent_at, rtt in samples):
+            raise ProtocolError("a sample that cannot be")
+        self._samples[task] = samples
+
+    def _count_stray(self) -> None:
+        """A message that answers nothing. Some are in order; a flood would cost the other hosts their controller."""
+        now = asyncio.get_running_loop().time()
+        grown = self._strays + (now - self._strays_at) * STRAYS_PER_S
+        self._strays, self._strays_at = min(MAX_STRAYS, grown) - 1, now
+        if self._strays < 0:
+            raise ProtocolError("more messages than it was asked for")
 
     async def _ping(self) -> None:
         loop = asyncio.get_running_loop()
@@ -218,9 +248,19 @@ class Connection:
         return f"{reason} ({said})" if said else reason
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """What an answer may hold: samples, and the time that none of them can exceed."""
+
+    samples: int
+    ns: int
+
+
 def _text(value: object) -> str:
-    """A string from a host, cut and made printable."""
-    return "".join(c if c.isprintable() else "?" for c in str(value)[:_TEXT_LIMIT])
+    """A string from a host, cut and made printable; of a list or an object only what it is."""
+    if isinstance(value, (list, dict)):
+        return f"a {type(value).__name__}"
+    return printable(str(value)[:_TEXT_LIMIT])
 
 
 def _whole(value: object, what: str, limit: int) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from netprobe.core.text import one_line
+
 
 @dataclass(frozen=True)
 class Diagnosis:
@@ -84,7 +86,7 @@ def explain(*, stderr: str, stdout: str, code: int | None, target: str, python: 
         match = re.search(pattern, stderr)
         if match:
             found = [group for group in match.groups() if group] or [""]
-            return Diagnosis(_one_line(text.replace("{target}", target).replace("{0}", found[0])))
+            return Diagnosis(one_line(text.replace("{target}", target).replace("{0}", found[0])))
     if re.search(_DROPPED, stderr):
         return Diagnosis(
             "the connection was dropped during login, each time it was tried: sshd limits logins at once "
@@ -95,9 +97,4 @@ def explain(*, stderr: str, stdout: str, code: int | None, target: str, python: 
         line for line in stdout.splitlines() if line.strip()
     ][-1:]
     how = "" if code is None else f" (exit code {code})" if code >= 0 else f" (killed by signal {-code})"
-    return Diagnosis(_one_line(f"{cause}{how}" + (f": {last[0].strip()}" if last else "")))
-
-
-def _one_line(text: str) -> str:
-    printable = "".join(c if c.isprintable() else " " for c in text)
-    return " ".join(printable.split())[:400]
+    return Diagnosis(one_line(f"{cause}{how}" + (f": {last[0].strip()}" if last else "")))

@@ -6,9 +6,11 @@ import asyncio
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from netprobe.core.hosts import Host
 from netprobe.core.scan import HostStatus
+from netprobe.core.text import one_line
 from netprobe.probe.addressing import choose_addresses
 from netprobe.probe.agent.messages import TOKEN_BYTES, ProtocolError
 from netprobe.probe.bootstrap import new_payload
@@ -103,6 +105,7 @@ class Fleet:
         """Note that a host is out, once."""
         if member.outcome.status != "ok" or self._ending:
             return
+        reason = one_line(reason)
         member.outcome = member.outcome.changed(status=status, reason=reason)
         self._on_event(HostFailed(host=member.outcome.host.name, reason=reason))
 
@@ -177,7 +180,7 @@ class Fleet:
                 },
                 OPEN_TIMEOUT_S,
             )
-            member.port = whole_field(answer, "port", 65535)
+            member.port = _port(answer, self._options.port_range)
         except (AgentLostError, TaskFailedError, ProtocolError) as error:
             self.fail(member, "failed", f"cannot open a probe port: {error}")
             return
@@ -187,3 +190,12 @@ class Fleet:
         if text_field(answer, "stamps") != self._options.stamps:
             name = member.outcome.host.name
             self._on_event(ScanWarning(text=f"{name} offers {text_field(answer, 'stamps')} stamps only"))
+
+
+def _port(answer: dict[str, Any], port_range: tuple[int, int]) -> int:
+    """The port that an agent opened: where it was told to, or others would probe whatever it names."""
+    low, high = (1, 65535) if port_range == (0, 0) else port_range
+    port = whole_field(answer, "port", high)
+    if answer.get("type") != "opened" or port < low:
+        raise ProtocolError(f"a port that is none of {low}-{high}")
+    return port

@@ -15,26 +15,38 @@ import subprocess
 from collections.abc import Sequence
 
 from netprobe.core.hosts import Host
+from netprobe.core.text import one_line
 from netprobe.probe.bootstrap import Payload
 from netprobe.probe.launch import NoiseError, skip_to_marker
 
 STREAM_LIMIT = 1 << 16
 STDERR_BYTES = 8192
+MAX_STDERR_BYTES = 4 << 20
+"""What is read of one command's standard error, of which the end is kept."""
 POLL_S = 0.005
 END_POLL_S = 0.1
 LAST_WORDS_S = 0.5
 
 
 class Tail(asyncio.Protocol):
-    """Keeps the end of a stream."""
+    """Keeps the end of a stream, and closes it after ``most`` bytes (None: reads on)."""
 
-    def __init__(self, limit: int = STDERR_BYTES) -> None:
+    def __init__(self, limit: int = STDERR_BYTES, most: int | None = MAX_STDERR_BYTES) -> None:
         self.data = b""
         self._limit = limit
+        self._left = most
+        self._transport: asyncio.BaseTransport | None = None
         self.ended = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
 
     def data_received(self, data: bytes) -> None:
         self.data = (self.data + data)[-self._limit :]
+        if self._left is not None:
+            self._left -= len(data)
+            if self._left < 0 and self._transport is not None:
+                self._transport.close()  # whoever writes on gets an error
 
     def connection_lost(self, _exc: Exception | None) -> None:
         if not self.ended.done():
@@ -113,8 +125,8 @@ class ProcessChannel:
         return self._tail.data.decode("utf-8", "replace")
 
     def diagnosis(self) -> str | None:
-        lines = [line.strip() for line in self.stderr.splitlines() if line.strip()]
-        return lines[-1][:300] if lines else None
+        lines = [line for line in self.stderr.splitlines() if line.strip()]
+        return one_line(lines[-1], 300) if lines else None
 
     def close(self) -> None:
         if not self._input.is_closing():

@@ -29,7 +29,9 @@ class SharedProcess:
         self.child = child
         self.lines_about = lines_about
         self.channels: set[DialChannel] = set()
-        self._tail = Tail(OUTPUT_BYTES)
+        self._tail = Tail(
+            OUTPUT_BYTES, most=None
+        )  # of many agents: whoever floods it must not end the others
         self._seen = b""
         self._transports: list[asyncio.BaseTransport] = []
 

@@ -23,7 +23,8 @@ AGENT_VERSION = "1.0"
 JSON_FRAME = 1
 SAMPLES_FRAME = 2
 MAX_JSON_BYTES = 1 << 20
-MAX_SAMPLES_BYTES = 1 << 24
+MAX_SAMPLES_BYTES = 1 << 21
+"""MAX_PROBES samples fit in."""
 MARKER_PREFIX = b"\nnetprobe-agent "
 
 STAMP_LEVELS = ("kernel", "kernel_rx", "user")
@@ -37,6 +38,7 @@ _HEADER = struct.Struct("!BI")
 _SAMPLES_HEADER = struct.Struct("!II")
 _SAMPLE = struct.Struct("!Iqq")
 HEADER_BYTES = _HEADER.size
+SAMPLES_HEADER_BYTES = _SAMPLES_HEADER.size
 SAMPLE_BYTES = _SAMPLE.size
 
 
@@ -84,14 +86,19 @@ def samples_frame(task: int, samples: Iterable[tuple[int, int, int]]) -> bytes:
     return _HEADER.pack(SAMPLES_FRAME, len(body)) + body
 
 
-def parse_samples(body: bytes) -> tuple[int, list[tuple[int, int, int]]]:
-    """Task and readings of a samples frame; raises ProtocolError when the sizes do not agree."""
+def samples_task(body: bytes) -> int:
+    """The task that a samples frame belongs to; raises ProtocolError when the sizes do not agree."""
     if len(body) < _SAMPLES_HEADER.size:
         raise ProtocolError("a samples frame without its header")
     task, count = _SAMPLES_HEADER.unpack_from(body)
     if len(body) != _SAMPLES_HEADER.size + count * _SAMPLE.size:
         raise ProtocolError("a samples frame of %d bytes for %d samples" % (len(body), count))
-    return task, list(_SAMPLE.iter_unpack(body[_SAMPLES_HEADER.size :]))
+    return int(task)
+
+
+def parse_samples(body: bytes) -> tuple[int, list[tuple[int, int, int]]]:
+    """Task and readings of a samples frame; raises ProtocolError when the sizes do not agree."""
+    return samples_task(body), list(_SAMPLE.iter_unpack(body[_SAMPLES_HEADER.size :]))
 
 
 def read_frames(read: Callable[[int], bytes]) -> Iterator[tuple[int, bytes]]:

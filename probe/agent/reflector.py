@@ -1,8 +1,9 @@
 """The STAMP session-reflector (RFC 8762 section 4.3): a thread that answers probes of this scan.
 
-It answers only packets that carry the scan's token, each with a packet of the same size, from the address
-that was probed. It is stateless but for one thing: the kernel's stamp of the last reply to each sender,
-which the next reply to that sender reports (Follow-Up Telemetry, RFC 8972 section 4.7).
+It answers only packets that carry the scan's token, each with a packet that is no longer, from the address
+that was probed, and not more of them than reply_rate.py allows. It is stateless but for that and one thing:
+the kernel's stamp of the last reply to each sender, which the next reply to that sender reports (Follow-Up
+Telemetry, RFC 8972 section 4.7).
 """
 
 # ruff: noqa: TID251 (relative imports: on a host the package has another name)
@@ -15,6 +16,7 @@ import threading
 import time
 
 from . import packet, stamping
+from .reply_rate import ReplyRate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ class Reflector:
         self.sent_to = {}  # type: dict[Any, tuple[int, int, int]]
         self.pending = {}  # type: dict[int, tuple[Any, int]]
         self.sends = 0
+        self.rate = ReplyRate()
         self.closed = False
         self.thread = threading.Thread(target=self._serve, name="reflector", daemon=True)
         self.thread.start()
@@ -98,7 +101,7 @@ class Reflector:
     def _answer(self, data: bytes, ancillary: list[Any], peer: Any) -> None:
         now = time.time_ns()
         probe = packet.parse_probe(data, self.token)
-        if probe is None:
+        if probe is None or not self.rate.allows(peer[0], time.monotonic_ns()):
             return
         if self.pending:
             self._collect_stamps()

@@ -51,6 +51,12 @@ def both(**options: Any) -> dict[str, Any]:
     return {one["kind"]: one for one in read}
 
 
+def made(option: str, value: Any) -> ManifestOptions:
+    """The options with the Job and one more."""
+    fields: dict[str, Any] = {"job": True, "job_image": "x", option: value}
+    return ManifestOptions(**fields)
+
+
 def test_the_objects_fit_together() -> None:
     objects = both(name="np", namespace="training")
     assert list(objects) == ["DaemonSet", "ServiceAccount", "Role", "RoleBinding", "Job"]
@@ -141,7 +147,7 @@ def test_what_is_asked_for_is_in_it() -> None:
 def test_hostile_names_are_refused(hostile: str) -> None:
     for option in ("name", "namespace", "claim"):
         with pytest.raises(InputError, match=f"--{option}") as caught:
-            ManifestOptions(job=True, job_image="x", **{option: hostile})
+            made(option, hostile)
         assert str(caught.value).isprintable()
     if not hostile.replace("_", "").isalnum() or not hostile.isascii():
         with pytest.raises(InputError):
@@ -165,10 +171,10 @@ def test_options_that_do_not_fit_are_refused_all_at_once() -> None:
 
 @given(st.text(max_size=70), st.text(max_size=70), st.text(max_size=30))
 def test_whatever_is_accepted_reads_back_the_same(name: str, image: str, label: str) -> None:
-    for fields in ({"name": name}, {"image": image}, {"node_selector": {"k": label}}, {"namespace": label}):
+    values: dict[str, Any] = {"name": name, "image": image, "node_selector": {"k": label}, "namespace": label}
+    for option, value in (*values.items(), ("tolerations", label)):
         try:
-            options = ManifestOptions(**fields)  # type: ignore[arg-type]
-            options = ManifestOptions(**fields, tolerations=[parse_toleration(label)])  # type: ignore[arg-type]
+            options = made(option, [parse_toleration(value)] if option == "tolerations" else value)
         except InputError as error:
             assert str(error).isprintable()
         else:

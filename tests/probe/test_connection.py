@@ -11,7 +11,7 @@ import pytest
 from netprobe.core.hosts import make_host
 from netprobe.probe.agent import messages
 from netprobe.probe.agent.messages import ProtocolError
-from netprobe.probe.connection import AgentLostError, Connection, TaskFailedError
+from netprobe.probe.connection import MAX_STRAYS, AgentLostError, Connection, TaskFailedError
 from netprobe.probe.launch import MAX_NOISE_BYTES, NoiseError, skip_to_marker
 from netprobe.probe.methods.stamp import checked_answer
 
@@ -96,7 +96,7 @@ def test_an_agent_that_is_none_is_refused_with_one_line(first: bytes, reason: st
 
 def test_answers_find_their_requests() -> None:
     async def body(connection: Connection, channel: FakeChannel, lost: list[str]) -> None:
-        one = asyncio.create_task(connection.request({"type": "probe"}, 5))
+        one = asyncio.create_task(connection.request({"type": "probe", "count": 1}, 5))
         two = asyncio.create_task(connection.request({"type": "probe"}, 5))
         await asyncio.sleep(0)
         channel.reader.feed_data(
@@ -144,6 +144,39 @@ def test_answers_to_nothing_and_late_samples_are_dropped() -> None:
         with pytest.raises(TimeoutError):
             await connection.request({"type": "probe"}, 0.05)
         assert not connection._samples and not connection._waiting and not lost
+
+    with_connection(body)
+
+
+@pytest.mark.parametrize(
+    ("samples", "reason"),
+    [
+        ([(1, 0, 5), (2, 0, 5), (3, 0, 5)], "more samples than the 2 it was asked for"),
+        ([(1, 0, -5)], "a sample that cannot be"),
+        ([(1, -1, 5)], "a sample that cannot be"),
+        ([(1, 0, 6 * 10**9)], "a sample that cannot be"),  # longer than the request itself
+    ],
+)
+def test_samples_that_cannot_be_end_an_agent(samples: list[tuple[int, int, int]], reason: str) -> None:
+    async def body(connection: Connection, channel: FakeChannel, lost: list[str]) -> None:
+        request = asyncio.create_task(connection.request({"type": "probe", "count": 2}, 5))
+        await asyncio.sleep(0)
+        channel.reader.feed_data(messages.samples_frame(1, samples))
+        with pytest.raises(AgentLostError, match=reason):
+            await request
+
+    with_connection(body)
+
+
+def test_a_flood_of_messages_that_nobody_asked_for_ends_an_agent() -> None:
+    async def body(connection: Connection, channel: FakeChannel, lost: list[str]) -> None:
+        pong = messages.json_frame({"type": "pong"})
+        channel.reader.feed_data(pong * MAX_STRAYS)
+        with pytest.raises(TimeoutError):
+            await connection.request({"type": "probe"}, 0.05)
+        channel.reader.feed_data(messages.samples_frame(77, []) * 64)
+        with pytest.raises(AgentLostError, match="more messages than it was asked for"):
+            await connection.request({"type": "probe"}, 5)
 
     with_connection(body)
 

@@ -216,9 +216,9 @@ def test_no_name_becomes_an_option_or_more_than_a_word(text: str) -> None:
         assert launcher.argv(make_host("p"), ["py"]) == [
             "kubectl", f"--context={text}", "--namespace=n", "exec", "-i", "p", "--", "py",
         ]  # fmt: skip
-    for option in ("namespace", "container"):
+    for fields in ({"namespace": text}, {"container": text}):
         try:
-            KubectlLauncher(**{option: text})
+            KubectlLauncher(namespace=fields.get("namespace"), container=fields.get("container"))
         except InputError as error:
             assert str(error).isprintable()
         else:
