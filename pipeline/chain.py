@@ -21,6 +21,7 @@ from netprobe.pipeline import files
 from netprobe.pipeline.exporting import Exported, export_hostfile
 from netprobe.pipeline.mapping import MapOptions, map_scan
 from netprobe.pipeline.planning import plan_order
+from netprobe.pipeline.resuming import find_earlier
 from netprobe.pipeline.scanning import scan
 from netprobe.pipeline.scoring import Score, score_map
 from netprobe.probe.events import OnEvent, ignore
@@ -44,6 +45,8 @@ class ChainOptions:
     slots: int | None = None
     seed: int = 0
     last: Stage = "export"
+    resume: bool = False
+    """Go on with the scan in the folder (``pipeline.resuming`` checks that it may be)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,11 +92,27 @@ def run_chain(
     on_event: OnEvent = ignore,
     on_stage: Callable[[Stage], None] = lambda _stage: None,
 ) -> Chain:
-    """Run the stages into ``folder``, which exists and holds none of our files."""
+    """Run the stages into ``folder``, which exists and holds none of our files, or the scan to resume.
+
+    A scan that is complete is not made again; the stages after it are, and what they wrote is put aside.
+    """
     check_chain(options, hosts)
     until = STAGES.index(options.last)
     on_stage("scan")
-    scanned = scan(hosts, launcher=launcher, folder=folder, options=options.scan, on_event=on_event)
+    complete = find_earlier(folder).scan if options.resume else None
+    if options.resume:
+        again = set(files.OURS) - {files.JOURNAL, files.TRUTH}
+        if complete is not None:
+            again -= {files.SCAN, f"{files.SCAN}.npz", files.SAMPLES}
+        files.put_aside(folder, again)
+    scanned = complete or scan(
+        hosts,
+        launcher=launcher,
+        folder=folder,
+        options=options.scan,
+        resume=options.resume,
+        on_event=on_event,
+    )
     if until < STAGES.index("map"):
         return Chain(folder=folder, scan=scanned)
     on_stage("map")

@@ -16,7 +16,8 @@ from netprobe.probe.journal import Journal
 from netprobe.probe.launch import Launcher
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.result import NoReadingError, ScanOutcome
-from netprobe.probe.session import run_scan
+from netprobe.probe.session import Phase, run_scan
+from netprobe.probe.visits import RTT, VisitResult
 
 
 def scan(
@@ -25,18 +26,37 @@ def scan(
     launcher: Launcher,
     folder: Path,
     options: ScanOptions | None = None,
+    phases: Sequence[Phase] = (),
+    resume: bool = False,
     on_event: OnEvent = ignore,
 ) -> Scan:
     """Probe the hosts and write scan.json, its samples and its journal into ``folder`` (which exists).
 
-    The journal grows while the scan runs, so a killed scan loses no finished link. Raises
+    The journal grows while the scan runs, so a killed scan loses no finished link; with ``resume`` the scan
+    of the journal that is there is continued (``pipeline.resuming`` says whether it may be). Raises
     NothingMeasuredError when no link gave a reading and InterruptedScanError after Ctrl-C; what was seen is
     written all the same.
     """
     options = options or ScanOptions()
-    with Journal(folder / files.JOURNAL, hosts, options.as_dict()) as journal:
+    path = folder / files.JOURNAL
+    ids = [phase.method.measurement.id for phase in phases] or [RTT]
+    visits: tuple[VisitResult, ...] = ()
+    if resume:
+        journal, record = Journal.reopen(path)
+        visits = record.visits
+    else:
+        journal = Journal(path, hosts, options.as_dict(), measurements=ids)
+    with journal:
         try:
-            outcome = run_scan(hosts, launcher, options, journal=journal, on_event=on_event)
+            outcome = run_scan(
+                hosts,
+                launcher,
+                options,
+                phases=phases,
+                journal=journal,
+                resumed=visits,
+                on_event=on_event,
+            )
         except NoReadingError as error:
             write_outcome(error.outcome, folder)
             raise
