@@ -11,7 +11,7 @@ from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption
 
 app = typer.Typer(help="Write a plan as a launcher's own file.", no_args_is_help=True, rich_markup_mode=None)
 
-FormatOption = Annotated[str, typer.Option("--format", "-f", help="openmpi, or plain: one name a line.")]
+FormatOption = Annotated[str, typer.Option("--format", "-f", help="openmpi, mpich, deepspeed, or plain.")]
 SlotsOption = Annotated[
     int | None, typer.Option("--slots", min=1, help="Slots of each host (the hosts file's otherwise, or 1).")
 ]

@@ -9,7 +9,6 @@ import typer
 
 if TYPE_CHECKING:
     from netprobe.core.hosts import Host
-    from netprobe.probe.launch import Launcher
 
 KNOW_THEIR_HOSTS = ("slurm",)
 """Values of --via that need no --hosts."""
@@ -56,14 +55,11 @@ FanOutOption = Annotated[
 ]
 
 
-def hosts_to_scan(hosts: str | None, launcher: Launcher) -> tuple[Host, ...]:
+def hosts_to_scan(hosts: str | None, via: str) -> tuple[Host, ...]:
     """The hosts of ``--hosts``, or those that the launcher knows by itself. Raises InputError."""
     from netprobe.core.errors import InputError
     from netprobe.formats import load_hosts
-    from netprobe.probe.slurm import SlurmLauncher
 
-    if hosts is not None:
-        return load_hosts(hosts)
-    if isinstance(launcher, SlurmLauncher):
-        return launcher.own_hosts()
-    raise InputError("give either --hosts FILE or --lab SPEC")
+    if hosts is None and via not in KNOW_THEIR_HOSTS:
+        raise InputError("give either --hosts FILE or --lab SPEC")
+    return load_hosts(f"{via}:" if hosts is None else hosts)

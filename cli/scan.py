@@ -32,7 +32,8 @@ def scan(
         str | None,
         typer.Option(
             "--hosts",
-            help="A hosts file, or a list such as a,b or gpu[001-064]. --via slurm has the job's nodes itself.",
+            help="A hosts file, a list such as a,b or gpu[001-064], or a source such as slurm: or mpich:FILE. "
+            "--via slurm has the job's nodes itself.",
         ),
     ] = None,
     lab: Annotated[
@@ -180,7 +181,9 @@ def _run(
                 spec, folder=folder, options=options, on_event=progress.on_event, on_stage=progress.on_stage
             )
     launcher = parse_via(via, **launch)
-    given = hosts_to_scan(hosts, launcher)
+    if hosts is None:
+        launcher.check(())  # that it can know hosts here at all
+    given = hosts_to_scan(hosts, via)
     launcher.check(given)
     check_chain(options, given)
     files.prepare_folder(folder, force=force)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ipaddress
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -164,8 +164,28 @@ def text_lines(text: str) -> list[str]:
     return re.split(r"\r\n|\n|\r", text)
 
 
+def checked_lines(text: str, *, source: str | None = None) -> Iterator[tuple[int, str]]:
+    """Lines of a text of any format, numbered from 1. Raises HostsError as ``check_line`` does."""
+    for number, line in enumerate(text_lines(text), start=1):
+        check_line(line, source=source, line=number)
+        yield number, line
+
+
+def check_line(text: str, *, source: str | None = None, line: int | None = None) -> None:
+    """Raise HostsError for a line that is too long, or that has characters which nobody sees."""
+    if len(text) > MAX_LINE:
+        raise HostsError(f"a line of {len(text)} characters: at most {MAX_LINE}", source=source, line=line)
+    if not text.isprintable() and not all(c.isprintable() or c in "\t\v\f" for c in text):
+        raise HostsError("a line with control or invisible characters", source=source, line=line)
+
+
 def read_hosts_file(path: Path) -> tuple[Host, ...]:
     """Read a hosts file from disk. Raises HostsError when it is missing, huge or not text."""
+    return parse_hosts_text(read_hosts_file_text(path), source=str(path))
+
+
+def read_hosts_file_text(path: Path) -> str:
+    """The text of a file of hosts, in any format. Raises HostsError when it is missing, huge or not text."""
     source = str(path)
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
@@ -176,18 +196,23 @@ def read_hosts_file(path: Path) -> tuple[Host, ...]:
         raise HostsError("no such hosts file", source=source) from None
     except OSError as error:
         raise HostsError(f"cannot be read: {error.strerror}", source=source) from None
+    except ValueError:
+        raise HostsError("no such hosts file", source=repr(source[:60])) from None
     if len(data) > MAX_FILE_BYTES:
         raise HostsError(f"larger than {MAX_FILE_BYTES} bytes: is this a hosts file?", source=source)
     try:
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise HostsError("not a UTF-8 text file", source=source) from None
-    return parse_hosts_text(text, source=source)
 
 
 def parse_host_list(text: str) -> tuple[Host, ...]:
     """Hosts of a comma list with ranges: ``a,b,gpu[001-064]``."""
-    names = [name for item in split_list(text) for name in expand_ranges(item)]
+    names: list[str] = []
+    for item in split_list(text):
+        names += expand_ranges(item)
+        if len(names) > MAX_HOSTS:
+            raise HostsError(f"the list names more than {MAX_HOSTS} hosts", source="--hosts")
     return check_hosts([make_host(name, source="--hosts") for name in names], source="--hosts")
 
 
@@ -247,10 +272,9 @@ def is_ip_address(text: str) -> bool:
 
 
 def _words(text: str, *, source: str | None, line: int | None) -> list[str]:
-    if len(text) > MAX_LINE:
-        raise HostsError(f"a line of {len(text)} characters: at most {MAX_LINE}", source=source, line=line)
-    if not text.isprintable() and not all(c.isprintable() or c in "\t\v\f" for c in text):
-        raise HostsError("a line with control or invisible characters", source=source, line=line)
+    check_line(text, source=source, line=line)
+    if not text or text.isspace():
+        return []
     lexer = shlex.shlex(_without_comment(text), posix=True, punctuation_chars=False)
     lexer.whitespace_split = True
     lexer.commenters = ""

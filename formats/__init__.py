@@ -1,31 +1,67 @@
 """Other people's formats, in and out. A format is one file of pure functions, text in and text out.
 
-registry.py   names to writers and readers
+registry.py   names to writers, readers and commands
+load.py       hosts from what --hosts takes: a file, a list, or a source such as mpich:FILE or slurm:
+detect.py     which format a text is in, refused where two formats would give different hosts
+
 openmpi.py    hostfiles of Open MPI's mpirun, and its command line
+mpich.py      machinefiles of MPICH and Intel MPI, and their command line
+deepspeed.py  hostfiles of DeepSpeed
 plain.py      one host a line
-load.py       hosts from a file of any of these formats, or of netprobe's own
+slurm.py      node lists of Slurm, and its job's hosts
+pbs.py        the nodefile of a PBS job
+lsf.py        the hosts of an LSF job
+ansible.py    INI inventories (ansible_groups.py: groups and variables; ansible_ranges.py: names)
+
+ranks.py      how many ranks each host gets, for everything that is written
+repeated.py   hosts listed once a slot, for batch systems
 """
 
-from netprobe.formats.load import load_hosts, read_hosts_text
+from netprobe.formats.ansible import read_ansible_inventory
+from netprobe.formats.deepspeed import read_deepspeed_hostfile, write_deepspeed_hostfile
+from netprobe.formats.detect import read_hosts_text
+from netprobe.formats.load import load_hosts
+from netprobe.formats.lsf import lsf_hosts, read_lsf_counts, read_lsf_hostfile, read_lsf_list
+from netprobe.formats.mpich import mpich_command, read_mpich_machinefile, write_mpich_machinefile
 from netprobe.formats.openmpi import (
     openmpi_command,
     openmpi_ranks,
     read_openmpi_hostfile,
     write_openmpi_hostfile,
 )
+from netprobe.formats.pbs import pbs_hosts, read_pbs_nodefile
 from netprobe.formats.plain import read_plain_list, write_plain_list
-from netprobe.formats.registry import FORMATS, Format, format_named
+from netprobe.formats.ranks import slots_of
+from netprobe.formats.registry import FORMATS, Format, format_named, writer_named
+from netprobe.formats.slurm import expand_nodelist, read_slurm_nodelist, slurm_hosts
 
 __all__ = [
     "FORMATS",
     "Format",
+    "expand_nodelist",
     "format_named",
     "load_hosts",
+    "lsf_hosts",
+    "mpich_command",
     "openmpi_command",
     "openmpi_ranks",
+    "pbs_hosts",
+    "read_ansible_inventory",
+    "read_deepspeed_hostfile",
     "read_hosts_text",
+    "read_lsf_counts",
+    "read_lsf_hostfile",
+    "read_lsf_list",
+    "read_mpich_machinefile",
     "read_openmpi_hostfile",
+    "read_pbs_nodefile",
     "read_plain_list",
+    "read_slurm_nodelist",
+    "slots_of",
+    "slurm_hosts",
+    "write_deepspeed_hostfile",
+    "write_mpich_machinefile",
     "write_openmpi_hostfile",
     "write_plain_list",
+    "writer_named",
 ]

@@ -1,92 +1,75 @@
-"""Reading hosts from a file of any format that is known here.
-
-The hosts file of netprobe is tried first. Only a file that shows itself to be Open MPI's (a key, a user or a
-comment that only its hostfiles have) is read as one. What would be read wrongly is refused: the
-``HOST:SLOTS`` of MPICH would pass for the name of a host, and a rankfile for a list.
-"""
+"""What ``--hosts`` takes: a file, a list, or a source with its format in front (``mpich:FILE``, ``slurm:``)."""
 
 from __future__ import annotations
 
-import re
+import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from netprobe.core import hosts as core_hosts
 from netprobe.core.errors import HostsError
-from netprobe.core.hosts import MAX_FILE_BYTES, Host, parse_hosts_text, text_lines
-from netprobe.formats.openmpi import MAX_SLOTS_KEYS, SLOTS_KEYS, USER_KEYS, read_openmpi_hostfile
-
-_HOST_SLOTS = re.compile(r"[^:\s]+:\d+")
-_RANK_LINE = re.compile(r"rank\s+\d+\s*=", re.IGNORECASE)
-_OPENMPI_COMMENT = re.compile(r"open\s*-?mpi", re.IGNORECASE)
-_ONLY_OPENMPI = SLOTS_KEYS - {"slots"} | MAX_SLOTS_KEYS | USER_KEYS
-_OPENMPI_USER = re.compile(r"[A-Za-z0-9._-]+@\S+(?:\s|$)")
-_OPENMPI_KEY = re.compile(rf"\s(?:(?:{'|'.join(sorted(_ONLY_OPENMPI))})\s*=|slots\s+=|slots=\s)")
-_OUR_KEY = re.compile(r"\s(?:target|address|launcher_name|label\.[^\s=]+)=")
+from netprobe.core.hosts import Host, parse_hosts_text, read_hosts_file_text
+from netprobe.formats.ansible import read_ansible_inventory
+from netprobe.formats.detect import NETPROBE, read_hosts_text, refuse_host_slots
+from netprobe.formats.lsf import lsf_hosts
+from netprobe.formats.pbs import pbs_hosts
+from netprobe.formats.registry import FORMATS, Reader
+from netprobe.formats.slurm import read_slurm_nodelist, slurm_hosts
 
 
-def load_hosts(argument: str) -> tuple[Host, ...]:
-    """What ``--hosts`` takes: a file of any known format, or a list such as ``a,b`` or ``gpu[001-064]``.
+def load_hosts(argument: str, *, environ: Mapping[str, str] | None = None) -> tuple[Host, ...]:
+    """Hosts of a file of a format that shows, of a list such as ``a,b`` or ``gpu[001-064]``, or of a source.
 
-    Raises HostsError, with the line, as the likelier format would.
+    A source is ``FORMAT:FILE``, ``ansible:FILE:GROUP``, ``slurm:LIST``, or the job that netprobe runs in:
+    ``slurm:``, ``pbs:``, ``lsf:``. ``environ`` is the job's environment (default: this process's).
+
+    Raises HostsError, with the line, as the likelier format would; InputError outside a job.
     """
-    text = _text_of(argument)
-    if text is None:
+    kind, colon, rest = argument.partition(":")
+    if colon and (kind in FORMATS or kind == NETPROBE):
+        if _is_file(argument):
+            raise HostsError(
+                f"is a file, and also a source of the format {kind}: write ./{argument} for the file",
+                source=argument,
+            )
+        return _load_source(kind, rest, os.environ if environ is None else environ)
+    if not _is_file(argument):
         hosts = core_hosts.load_hosts(argument)
-        _refuse_host_slots(hosts, source="--hosts")
+        refuse_host_slots(hosts, source="--hosts")
         return hosts
-    return read_hosts_text(text, source=argument)
+    return read_hosts_text(_read_file(argument), source=argument)
 
 
-def read_hosts_text(text: str, *, source: str | None = None) -> tuple[Host, ...]:
-    """Hosts of a text of any known format."""
-    text = text.removeprefix("\ufeff")
-    for number, line in enumerate(text_lines(text), start=1):
-        if _RANK_LINE.match(line.strip()):
-            raise HostsError("is a line of an MPI rankfile: give a hosts file", source=source, line=number)
+def _load_source(kind: str, rest: str, environ: Mapping[str, str]) -> tuple[Host, ...]:
+    if kind == "slurm":
+        return read_slurm_nodelist(rest, source="slurm") if rest.strip() else slurm_hosts(environ)
+    if not rest:
+        if kind == "pbs":
+            return pbs_hosts(environ, _read_file)
+        if kind == "lsf":
+            return lsf_hosts(environ, _read_file)
+        raise HostsError(f"no file behind {kind + ':'!r}: write {kind}:FILE")
+    if kind == "ansible":
+        path, colon, group = rest.rpartition(":")
+        if colon and path and not _is_file(rest):
+            return read_ansible_inventory(_read_file(path), source=path, group=group or None)
+    read = _reader(kind)
+    return read(_read_file(rest), source=rest)
+
+
+def _reader(kind: str) -> Reader:
+    read = parse_hosts_text if kind == NETPROBE else FORMATS[kind].read
+    if read is None:
+        raise HostsError(f"format {kind!r} is only written")
+    return read
+
+
+def _read_file(path: str) -> str:
+    return read_hosts_file_text(Path(path))
+
+
+def _is_file(argument: str) -> bool:
     try:
-        hosts = parse_hosts_text(text, source=source)
-    except HostsError:
-        if not looks_like_openmpi(text):
-            raise
-        hosts = read_openmpi_hostfile(text, source=source)
-    _refuse_host_slots(hosts, source=source)
-    return hosts
-
-
-def looks_like_openmpi(text: str) -> bool:
-    """Whether a text has what only Open MPI's hostfiles have, and nothing that only our hosts files have."""
-    found = False
-    for line in text_lines(text):
-        content, _, comment = line.partition("#")
-        content = content.strip()
-        if _OUR_KEY.search(content):
-            return False
-        found = found or bool(
-            _OPENMPI_COMMENT.search(comment) or _OPENMPI_USER.match(content) or _OPENMPI_KEY.search(content)
-        )
-    return found
-
-
-def _text_of(argument: str) -> str | None:
-    """The text of the file that ``argument`` names; None when core should say what it is."""
-    try:
-        path = Path(argument)
-        if not path.is_file():
-            return None
-        with path.open("rb") as stream:
-            data = stream.read(MAX_FILE_BYTES + 1)
-        return data.decode("utf-8-sig") if len(data) <= MAX_FILE_BYTES else None
+        return Path(argument).is_file()
     except (OSError, ValueError):
-        return None
-
-
-def _refuse_host_slots(hosts: tuple[Host, ...], *, source: str | None) -> None:
-    for host in hosts:
-        for value in (host.name, host.address or ""):
-            if _HOST_SLOTS.fullmatch(value):
-                name, _, slots = value.partition(":")
-                raise HostsError(
-                    f"{value!r} is MPICH's HOST:SLOTS (or HOST:PORT), not a host: "
-                    f"write '{name} slots={slots}'",
-                    source=source,
-                )
+        return False

@@ -22,9 +22,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from netprobe.core.errors import HostsError, InputError
-from netprobe.core.hosts import MAX_SLOTS, Host, check_hosts, make_host, text_lines
+from netprobe.core.hosts import MAX_SLOTS, Host, check_hosts, checked_lines, make_host
+from netprobe.formats.ranks import argument_path, slots_of
 
-MAX_RANKS = 1_000_000
 LAUNCH_FLAGS = ("--map-by", "seq", "--bind-to", "none")
 SLOTS_KEYS = frozenset({"slots", "slot", "cpu", "cpus", "count"})
 MAX_SLOTS_KEYS = frozenset({"max_slots", "max-slots", "slots_max", "slots-max"})
@@ -37,8 +37,7 @@ _HOST = re.compile(r"(?:(?P<user>[A-Za-z0-9._-]+)@)?(?P<name>\S+)")
 
 def openmpi_command(hostfile: str, ranks: int, program: Sequence[str] = ()) -> list[str]:
     """The argv that starts ``ranks`` processes in the order of ``hostfile`` (Open MPI 4.1 and 5)."""
-    path = f"./{hostfile}" if hostfile.startswith("-") else hostfile
-    return ["mpirun", "--hostfile", path, "-np", str(ranks), *LAUNCH_FLAGS, *program]
+    return ["mpirun", "--hostfile", argument_path(hostfile), "-np", str(ranks), *LAUNCH_FLAGS, *program]
 
 
 def openmpi_ranks(hosts: Sequence[Host], *, slots: int | None = None) -> tuple[str, ...]:
@@ -47,11 +46,7 @@ def openmpi_ranks(hosts: Sequence[Host], *, slots: int | None = None) -> tuple[s
     ``slots`` is the ranks of every host; by default a host has its own ``slots``, or one. Raises InputError
     for a number of slots that is out of range.
     """
-    if slots is not None and not 1 <= slots <= MAX_SLOTS:
-        raise InputError(f"{slots} slots a host: between 1 and {MAX_SLOTS} are possible")
-    counts = [slots or host.slots or 1 for host in hosts]
-    if sum(counts) > MAX_RANKS:
-        raise InputError(f"{sum(counts)} ranks: a hostfile of one line a rank takes at most {MAX_RANKS}")
+    counts = slots_of(hosts, slots)
     return tuple(host.launcher_name for host, count in zip(hosts, counts) for _ in range(count))
 
 
@@ -81,7 +76,7 @@ def read_openmpi_hostfile(text: str, *, source: str | None = None) -> tuple[Host
     ``max_slots`` is checked and not kept. Raises HostsError naming the line.
     """
     entries: dict[str, _Entry] = {}
-    for number, line in enumerate(text_lines(text.removeprefix("\ufeff")), start=1):
+    for number, line in checked_lines(text.removeprefix("\ufeff"), source=source):
         content = line.partition("#")[0].strip()
         if content:
             _read_line(content, entries, source=source, line=number)
@@ -114,7 +109,8 @@ def _read_line(content: str, entries: dict[str, _Entry], *, source: str | None, 
         raise HostsError(f"{content[:60]!r} does not begin with a host", source=source, line=line)
     match = _HOST.fullmatch(word)
     user, name = (match["user"], match["name"]) if match else (None, word)
-    make_host(name, source=source, line=line)
+    if name not in entries:
+        make_host(name, source=source, line=line)
     slots, most, user = _read_pairs(rest, user, source=source, line=line)
     entry = entries.setdefault(name, _Entry(name=name, line=line))
     if user is not None and entry.user not in (None, user):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from netprobe.core.errors import HostsError, InputError
-from netprobe.core.hosts import Host, check_hosts, make_host, text_lines
+from netprobe.core.hosts import MAX_HOSTS, Host, check_hosts, checked_lines, make_host
 
 
 def write_plain_list(hosts: Sequence[Host], *, slots: int | None = None) -> str:
@@ -22,7 +22,7 @@ def write_plain_list(hosts: Sequence[Host], *, slots: int | None = None) -> str:
 def read_plain_list(text: str, *, source: str | None = None) -> tuple[Host, ...]:
     """Hosts of a plain list; ``#`` starts a comment. Raises HostsError naming the line."""
     hosts = []
-    for number, line in enumerate(text_lines(text.removeprefix("\ufeff")), start=1):
+    for number, line in checked_lines(text.removeprefix("\ufeff"), source=source):
         words = line.partition("#")[0].split()
         if len(words) > 1:
             raise HostsError(
@@ -31,4 +31,6 @@ def read_plain_list(text: str, *, source: str | None = None) -> tuple[Host, ...]
                 line=number,
             )
         hosts += [make_host(word, source=source, line=number) for word in words]
+        if len(hosts) > MAX_HOSTS:
+            raise HostsError(f"more than {MAX_HOSTS} hosts", source=source)
     return check_hosts(hosts, source=source)

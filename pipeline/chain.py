@@ -16,7 +16,7 @@ from netprobe.core.hosts import Host, make_host, read_hosts_file
 from netprobe.core.map import Map
 from netprobe.core.plan import Objective, OrderPlan
 from netprobe.core.scan import Scan
-from netprobe.formats import format_named
+from netprobe.formats import writer_named
 from netprobe.pipeline import files
 from netprobe.pipeline.exporting import Exported, export_hostfile
 from netprobe.pipeline.mapping import MapOptions, map_scan
@@ -73,7 +73,7 @@ def check_chain(options: ChainOptions, hosts: Sequence[Host]) -> None:
         )
     if until >= STAGES.index("export"):
         # A name that the launcher would misread must not cost a whole scan.
-        format_named(options.format_name).write(hosts, slots=options.slots)
+        writer_named(options.format_name)(hosts, slots=options.slots)
 
 
 def check_lab(spec: lab_.LabSpec, options: ChainOptions) -> None:

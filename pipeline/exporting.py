@@ -11,7 +11,7 @@ from netprobe.core.document import check_same_hosts
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host
 from netprobe.core.plan import OrderPlan, Plan
-from netprobe.formats import format_named, openmpi_command, openmpi_ranks
+from netprobe.formats import format_named, slots_of, writer_named
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,9 +41,9 @@ def export_hostfile(
         check_same_hosts(list(hosts), list(plan.hosts), what="the hosts file", source="plan")
     by_name = {host.name: host for host in (hosts if hosts is not None else plan.hosts)}
     ranked = [by_name[name] for name in plan.order]
-    text = format_named(format_name).write(ranked, slots=slots)
+    text = writer_named(format_name)(ranked, slots=slots)
     command = None
-    if format_name == "openmpi":
-        ranks = len(openmpi_ranks(ranked, slots=slots))
-        command = shlex.join(openmpi_command(str(path), ranks, ["PROGRAM"]))
+    argv = format_named(format_name).command
+    if argv is not None:
+        command = shlex.join(argv(str(path), sum(slots_of(ranked, slots)), ["PROGRAM"]))
     return Exported(text=text, command=command)

@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 
 from netprobe.core.errors import HostsError, InputError, PlatformError
-from netprobe.core.hosts import Host, check_hosts, make_host
+from netprobe.core.hosts import Host
 from netprobe.core.naming import expand_ranges, split_list
 from netprobe.probe.dial_back import DialBackLauncher
 from netprobe.probe.listen_address import ListenAt
@@ -54,10 +54,6 @@ class SlurmLauncher(DialBackLauncher):
             return [name for item in split_list(listed) for name in expand_ranges(item)]
         except HostsError as error:
             raise InputError(f"the node list of Slurm job {job} cannot be read: {error}") from None
-
-    def own_hosts(self) -> tuple[Host, ...]:
-        """The nodes of the allocation as hosts."""
-        return check_hosts([make_host(name, source="SLURM_JOB_NODELIST") for name in self.nodes()])
 
     def check(self, hosts: Sequence[Host]) -> None:
         """There must be an allocation, ``srun``, and a node for each host."""

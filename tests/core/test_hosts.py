@@ -178,3 +178,14 @@ def test_a_pipe_is_no_hosts_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(HostsError, match="no regular file"):
         read_hosts_file(tmp_path / "pipe")
+
+
+def test_a_line_too_long_to_be_hosts_is_refused_at_once() -> None:
+    for text in ("," * 1_000_000, "[" * 1_000_000, "a " * 1_000_000):
+        with pytest.raises(HostsError, match="hosts:1: a line of .* characters"):
+            parse_hosts_text(text, source="hosts")
+
+
+def test_a_list_is_bounded_as_a_whole() -> None:
+    with pytest.raises(HostsError, match="more than 65536 hosts"):
+        parse_host_list("n[0-65535]," * 1_000)

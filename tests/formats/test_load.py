@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from netprobe.formats import (
     read_plain_list,
     write_openmpi_hostfile,
     write_plain_list,
+    writer_named,
 )
 
 
@@ -109,14 +111,105 @@ def test_plain_lists() -> None:
 
 
 def test_the_registry_names_its_formats() -> None:
-    assert sorted(FORMATS) == ["openmpi", "plain"]
+    read_only = {"ansible", "lsf", "pbs", "slurm"}
+    assert set(FORMATS) == read_only | {"deepspeed", "mpich", "openmpi", "plain"}
     hosts = [make_host("a"), make_host("b")]
     for name, entry in FORMATS.items():
-        assert format_named(name) is entry
+        assert format_named(name) is entry and entry.name == name
         assert entry.read is not None
-        assert [host.name for host in entry.read(entry.write(hosts))] == ["a", "b"]
-    with pytest.raises(InputError, match="known are openmpi, plain"):
+        if name in read_only:
+            with pytest.raises(InputError, match="only read: known are deepspeed, mpich, openmpi, plain"):
+                writer_named(name)
+        else:
+            assert [host.name for host in entry.read(writer_named(name)(hosts))] == ["a", "b"]
+        if entry.command is not None:
+            assert entry.command("file", 2, ["x"])[-1] == "x"
+    with pytest.raises(InputError, match="known are ansible, deepspeed"):
         format_named("yaml")
+    with pytest.raises(InputError, match="known are deepspeed, mpich"):
+        writer_named("yaml")
+
+
+def test_a_source_names_its_format(tmp_path: Path) -> None:
+    path = tmp_path / "hosts"
+
+    def load(argument: str, text: str) -> list[tuple[str, int | None]]:
+        path.write_text(text)
+        return [
+            (host.name, host.slots) for host in load_hosts(argument.replace("FILE", str(path)), environ={})
+        ]
+
+    assert load("mpich:FILE", "a:2\nb\n") == [("a", 2), ("b", None)]
+    assert load("openmpi:FILE", "a slots=2\na\n") == [("a", 3)]
+    assert load("deepspeed:FILE", "a slots=2\n") == [("a", 2)]
+    assert load("plain:FILE", "a\nb\n") == [("a", None), ("b", None)]
+    assert load("pbs:FILE", "a\na\n") == [("a", 2)]
+    assert load("lsf:FILE", "a\na\n") == [("a", 2)]
+    assert load("ansible:FILE", "a\n[web]\nb\n") == [("a", None), ("b", None)]
+    assert load("ansible:FILE:web", "a\n[web]\nb\n") == [("b", None)]
+    assert load("netprobe:FILE", "a slots=3\n") == [("a", 3)]
+    assert load("slurm:n[08-09],x", "") == [("n08", None), ("n09", None), ("x", None)]
+
+
+@pytest.mark.parametrize("kind", ["mpich", "openmpi", "deepspeed", "plain", "ansible", "netprobe"])
+def test_a_source_without_a_file_is_refused(kind: str, tmp_path: Path) -> None:
+    with pytest.raises(HostsError, match=f"write {kind}:FILE"):
+        load_hosts(f"{kind}:")
+    for argument in (f"{kind}:{tmp_path}/none", f"{kind}:{tmp_path}", f"{kind}:\0"):
+        with pytest.raises(HostsError, match="no such hosts file|cannot be read") as caught:
+            load_hosts(argument)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "kind", ["mpich", "openmpi", "deepspeed", "plain", "pbs", "lsf", "ansible", "netprobe"]
+)
+def test_every_format_refuses_what_nobody_sees_lines_too_long_and_pipes(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "hosts"
+    for text, says in (
+        ("# one\nb\u2028user=bob\n", "hosts:2: a line with control or invisible"),
+        ("# one\nb\x1b[31m\n", "hosts:2: a line with control or invisible"),
+        ("#\rb\x00\r", "hosts:2: a line with control or invisible"),
+        ("#" + "x" * 70_000 + "\n", "hosts:1: a line of 70001 characters: at most 65536"),
+    ):
+        path.write_bytes(text.encode())
+        with pytest.raises(HostsError, match=says):
+            load_hosts(f"{kind}:{path}")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(HostsError, match="no regular file"):
+        load_hosts(f"{kind}:{tmp_path / 'pipe'}")
+
+
+def test_a_file_that_is_named_like_a_source_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plain:x").write_text("a\n")
+    (tmp_path / "x").write_text("b\n")
+    with pytest.raises(HostsError, match=r"write \./plain:x"):
+        load_hosts("plain:x")
+    assert [host.name for host in load_hosts("./plain:x")] == ["a"]
+    (tmp_path / "inv:web").write_text("c\n")
+    assert [host.name for host in load_hosts("ansible:inv:web")] == ["c"]
+
+
+def test_an_inventory_shows_itself() -> None:
+    hosts = read_hosts_text("[web]\na ansible_user=bob\nb\n")
+    assert [host.target for host in hosts] == ["bob@a", "b"]
+    with pytest.raises(HostsError, match="hosts:2: .*KEY=VALUE"):
+        read_hosts_text("[web]\nb c\n", source="hosts")
+
+
+def test_a_text_that_two_formats_read_differently_is_refused_with_both_names() -> None:
+    with pytest.raises(HostsError, match="as netprobe and as ansible.* netprobe:FILE or ansible:FILE"):
+        read_hosts_text("[1]\na\n")
+    assert [host.name for host in read_hosts_text("# for MPICH, a machinefile\na\nb slots=2\n")] == ["a", "b"]
+
+
+def test_a_nodefile_is_recognised_in_the_error() -> None:
+    with pytest.raises(HostsError, match=r"twice.*read as pbs:FILE") as caught:
+        read_hosts_text("a\na\nb\n", source="nodes")
+    assert str(caught.value).startswith("nodes: ") and caught.value.source == "nodes"
 
 
 DATA = os.environ.get("NETPROBE_DATA")
@@ -134,6 +227,10 @@ FOUND: dict[str, list[str] | str] = {
     "swift-lang__slurm-layouts__hostfile-mpich-02.txt": "write 'bdw-0161 slots=1'",
     "swift-lang__slurm-layouts__hostfile-ompi-02.txt": ["bdw-0235", "bdw-0236", "bdw-0237"],
     "swift-lang__slurm-layouts__rankfile-05.txt": "rankfile",
+}
+MACHINEFILES = {
+    "kijungs__machinefile": [(f"machine-n{i:02d}", 1) for i in range(1, 32)],
+    "swift-lang__slurm-layouts__hostfile-mpich-02.txt": [("bdw-0161", 1), ("bdw-0162", 1), ("bdw-0163", 2)],
 }
 
 
@@ -162,3 +259,34 @@ def test_slots_of_hostfiles_found_in_the_wild() -> None:
     assert [host.slots for host in load_hosts(str(folder / "phadrian__hostfile"))] == [12]
     name = "swift-lang__slurm-layouts__hostfile-ompi-02.txt"
     assert [host.slots for host in load_hosts(str(folder / name))] == [1, 1, 2]
+
+
+@pytest.mark.skipif(not DATA, reason="NETPROBE_DATA names no folder of real hostfiles")
+def test_each_format_reads_files_of_the_wild_or_refuses_them() -> None:
+    folder = Path(DATA or "") / "hostfiles"
+    for name, expected in MACHINEFILES.items():
+        hosts = load_hosts(f"mpich:{folder / name}")
+        assert [(host.name, host.slots) for host in hosts] == expected
+    nodes = load_hosts(f"pbs:{folder / 'polaris_n2.g4_nodes.dat'}")
+    assert [host.slots for host in nodes] == [1, 1]
+    assert [host.slots for host in load_hosts(f"deepspeed:{folder / 'FDU-SC__hostfile'}")] == [128, 128]
+    for path in sorted(folder.iterdir()):
+        for kind in FORMATS:
+            if kind != "slurm":
+                try:
+                    assert load_hosts(f"{kind}:{path}", environ={})
+                except HostsError as error:
+                    assert "\n" not in str(error)
+
+
+@pytest.mark.skipif(not DATA, reason="NETPROBE_DATA names no folder of real topologies")
+def test_node_lists_of_real_clusters() -> None:
+    found = 0
+    for path in sorted((Path(DATA or "") / "slurm_topology").glob("*.conf")):
+        for expression in re.findall(
+            r"^\s*(?:Switch|Block)Name=\S+\s+.*?Nodes=(\S+)", path.read_text(), re.M
+        ):
+            hosts = load_hosts(f"slurm:{expression}", environ={})
+            assert hosts and not any("[" in host.name for host in hosts)
+            found += 1
+    assert found > 20

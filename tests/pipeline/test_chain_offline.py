@@ -79,6 +79,13 @@ def test_one_and_two_hosts_give_trivial_documents(size: int) -> None:
     plan = plan_order(map_)
     assert plan.order == [host.name for host in scan.hosts]
     assert export_hostfile(plan, format_name="plain").text.split() == plan.order
+    exported = export_hostfile(plan, format_name="mpich", slots=2)
+    lines = [line for line in exported.text.splitlines() if not line.startswith("#")]
+    assert lines == [f"{name}:2" for name in plan.order]
+    assert exported.command == f"mpiexec.hydra -machinefile hostfile -n {2 * len(lines)} PROGRAM"
+    assert export_hostfile(plan, format_name="deepspeed").command is None
+    with pytest.raises(InputError, match="only read"):
+        export_hostfile(plan, format_name="ansible")
 
 
 def test_missing_cells_are_completed() -> None:

@@ -44,7 +44,7 @@ def srun(tmp_path: Path, help_text: str) -> str:
 
 def test_the_hosts_are_the_nodes_of_the_job() -> None:
     names = ["n1", "n2", "n3", "gpu08-ib", "gpu09-ib", "gpu10-ib"]
-    assert [host.name for host in launcher().own_hosts()] == names
+    assert launcher().nodes() == names
 
 
 def test_outside_an_allocation_it_says_what_to_do() -> None:

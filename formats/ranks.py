@@ -1,0 +1,38 @@
+"""How many ranks each host gets: one rule for every hostfile that netprobe writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from netprobe.core.errors import InputError
+from netprobe.core.hosts import MAX_SLOTS, Host
+
+MAX_RANKS = 1_000_000
+
+
+def slots_of(hosts: Sequence[Host], slots: int | None = None) -> list[int]:
+    """Ranks of each of ``hosts``: ``slots`` for all of them, or each host's own ``slots``, or one.
+
+    Raises InputError for a number of slots or of ranks that is out of range.
+    """
+    if slots is not None and not 1 <= slots <= MAX_SLOTS:
+        raise InputError(f"{slots} slots a host: between 1 and {MAX_SLOTS} are possible")
+    counts = [slots or host.slots or 1 for host in hosts]
+    if sum(counts) > MAX_RANKS:
+        raise InputError(f"{sum(counts)} ranks: a hostfile takes at most {MAX_RANKS}")
+    return counts
+
+
+def launcher_names(hosts: Sequence[Host]) -> list[str]:
+    """Launcher names of ``hosts``. Raises InputError for one that two hosts have."""
+    seen: set[str] = set()
+    for host in hosts:
+        if host.launcher_name in seen:
+            raise InputError(f"two hosts have the launcher name {host.launcher_name!r}: give them others")
+        seen.add(host.launcher_name)
+    return [host.launcher_name for host in hosts]
+
+
+def argument_path(path: str) -> str:
+    """``path`` as an argument that no launcher takes for an option."""
+    return f"./{path}" if path.startswith("-") else path
