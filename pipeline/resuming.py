@@ -77,7 +77,9 @@ def continued_options(
         if field not in REACH and getattr(asked, field) != getattr(options, field)
     ]
     if faults:
-        raise InputError(f"--resume goes on with the options of the scan, and these differ: {'; '.join(faults)}")
+        raise InputError(
+            f"--resume goes on with the options of the scan, and these differ: {'; '.join(faults)}"
+        )
     return options
 
 

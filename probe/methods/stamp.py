@@ -51,6 +51,8 @@ class Stamp:
         return Cost(
             seconds=self._options.interval_s * probes,
             bytes=2 * probes * (PACKET_BYTES + _UDP_BYTES),
+            packets=2 * probes,
+            paced=True,
         )
 
     @property
