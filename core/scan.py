@@ -40,6 +40,8 @@ class Agent(Record):
     hostname: str
     kernel: str
     addresses: list[str] = Field(default_factory=list)
+    boot_id: str | None = None
+    """Of the running kernel: another one is another boot, and maybe another place."""
 
 
 class ScannedHost(Host):

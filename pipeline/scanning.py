@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from netprobe.core.errors import InterruptedScanError
+from netprobe.core.errors import InputError, InterruptedScanError
 from netprobe.core.hosts import Host
 from netprobe.core.matrix import SideFile
 from netprobe.core.scan import SamplesFile, Scan
@@ -74,6 +75,24 @@ def write_outcome(outcome: ScanOutcome, folder: Path) -> Scan:
     samples = SamplesFile(npz=files.SAMPLES, sha256=hashlib.sha256(content).hexdigest())
     scan = outcome.scan.model_copy(update={"samples": samples})
     # The document first: on a disk that is nearly full it is worth more than its samples.
-    files.save(scan, folder / files.SCAN)
-    files.save_bytes(content, folder / files.SAMPLES)
+    try:
+        files.save(scan, folder / files.SCAN)
+    except InputError as error:
+        raise InputError(f"{error}; {_kept_elsewhere(outcome.scan)}") from None
+    try:
+        files.save_bytes(content, folder / files.SAMPLES)
+    except InputError as error:
+        warning = f"the samples are lost: {error}"
+        scan = outcome.scan.model_copy(update={"warnings": [*outcome.scan.warnings, warning]})
+        files.save(scan, folder / files.SCAN)
     return scan
+
+
+def _kept_elsewhere(scan: Scan) -> str:
+    """Write a document that its folder did not take to a new one for temporary files; where it is."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="netprobe-scan-"))
+        files.save(scan, folder / files.SCAN)
+    except (OSError, InputError):
+        return "and no folder for temporary files takes it either: the scan is lost"
+    return f"the scan is kept in {folder / files.SCAN}: go on with netprobe map"

@@ -53,6 +53,13 @@ def choose_addresses(
             found = _given(host.address, options, resolve or resolve_name)
             if found is None:
                 failures[host.name] = f"its address {host.address!r} cannot be resolved on the controller"
+            elif not local and _plain(host.address) is None and ipaddress.ip_address(found).is_loopback:
+                failures[host.name] = (
+                    f"its address {host.address!r} is {found} on the controller, which every host has for itself: "
+                    "write its own address into the hosts file, or mend /etc/hosts"
+                )
+            elif ipaddress.ip_address(found).is_unspecified or ipaddress.ip_address(found).is_multicast:
+                failures[host.name] = f"its address {found} is no address of one host"
             elif ipaddress.ip_address(found).is_link_local:
                 failures[host.name] = f"its address {found} is link-local: give one that needs no interface"
             else:

@@ -20,6 +20,7 @@ from netprobe.probe.connection import (
     text_field,
     whole_field,
 )
+from netprobe.probe.duplicates import find_duplicates
 from netprobe.probe.events import AgentsUp, HostFailed, HostUp, OnEvent, ScanWarning
 from netprobe.probe.launch import Channel, Launcher, LaunchFailure
 from netprobe.probe.options import ScanOptions
@@ -65,6 +66,8 @@ class Fleet:
         self._options = options
         self._on_event = on_event
         self._clock = clock
+        self.on_failed: Callable[[Member], None] | None = None
+        """Told of each host that is lost, for the journal."""
         self._channels: list[Channel] = []
         self._ending = False
 
@@ -105,6 +108,8 @@ class Fleet:
             return
         member.outcome = member.outcome.changed(status=status, reason=reason)
         self._on_event(HostFailed(host=member.outcome.host.name, reason=reason))
+        if self.on_failed is not None:
+            self.on_failed(member)
 
     async def end(self) -> None:
         """End every agent and wait for it; what does not go in half a second is killed."""
@@ -142,7 +147,19 @@ class Fleet:
         up = sum(m.connection is not None for m in self.members)
         self._on_event(HostUp(host=channel.host.name, up=up, total=len(self.members)))
 
+    def _leave_out_duplicates(self) -> None:
+        """A machine under two names keeps the first: with itself it would look like the nearest neighbour."""
+        if self._launcher.local:
+            return
+        hosts = [member.outcome.host for member in self.members]
+        hellos = [m.hello if m.outcome.status == "ok" else None for m in self.members]
+        for index, first in find_duplicates(hosts, hellos).items():
+            member, hello = self.members[index], hellos[index]
+            said = "" if hello is None else f" (both answer as {hello.agent.hostname})"
+            self.fail(member, "failed", f"it is the machine that {hosts[first].name} is already{said}")
+
     async def _open_ports(self) -> None:
+        self._leave_out_duplicates()
         reports = {
             m.outcome.host.name: m.hello.addresses
             for m in self.members
