@@ -44,8 +44,9 @@ def python_with(faults: dict[str, dict[str, float]]) -> str:
     return shlex.join([sys.executable, str(FAULTY), json.dumps(faults)])
 
 
-def ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True, capture_output=True, timeout=10)
+def ip(*words: str) -> str:
+    done = subprocess.run(["ip", *words], check=True, capture_output=True, text=True, timeout=10)
+    return done.stdout
 
 
 def netprobe(*args: str, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
@@ -92,6 +93,8 @@ def sick(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> SickFleet:
     )
     noisy.chmod(0o755)
     # Packets of 1 to 2 go to nobody; 3 may not send to 4; 6's only port is taken.
+    neighbour = ("-n", target[names[1]], "neigh")
+    before = ip(*neighbour, "show", address[names[2]], "dev", "eth0").split()
     ip("-n", target[names[1]], "route", "add", f"{address[names[2]]}/32", "dev", "eth0")
     ip("-n", target[names[1]], "neigh", "replace", address[names[2]], "lladdr", "02:00:00:00:00:fe",
        "dev", "eth0", "nud", "permanent")  # fmt: skip
@@ -111,6 +114,9 @@ def sick(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> SickFleet:
     finally:
         holder.communicate()
         ip("-n", target[names[1]], "route", "del", f"{address[names[2]]}/32", "dev", "eth0")
+        ip(*neighbour, "del", address[names[2]], "dev", "eth0")
+        if before:
+            ip(*neighbour, "add", *before[:3], "dev", "eth0", "nud", "permanent")
         ip("-n", target[names[3]], "route", "del", "prohibit", f"{address[names[4]]}/32")
     assert (folder / "out" / "scan.json").exists(), done.stderr
     return SickFleet(done, load_document(Scan, folder / "out" / "scan.json"), names, folder / "out")
