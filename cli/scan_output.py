@@ -17,7 +17,7 @@ def show_chain(chain: Chain, output: Output) -> None:
         return
     from netprobe.report import terminal
 
-    output.say(terminal.scan_text(chain.scan), "")
+    output.say(terminal.scan_text(chain.scan), *(f"warning: {text}" for text in chain.warnings), "")
     if chain.map is not None and len(chain.scan.hosts) > 1:
         console = output.console()
         output.say(
@@ -64,6 +64,7 @@ def summary(chain: Chain) -> dict[str, Any]:
         "reason": chain.scan.reason,
         "hosts": [{"name": h.name, "status": h.status, "reason": h.reason} for h in chain.scan.hosts],
         "duration_s": chain.scan.duration_s,
+        "warnings": list(chain.warnings),
     }
     if chain.map is not None:
         data |= map_summary(chain.map)

@@ -18,6 +18,7 @@ from netprobe.core.plan import Objective, OrderPlan
 from netprobe.core.scan import Scan
 from netprobe.formats import writer_named
 from netprobe.pipeline import files
+from netprobe.pipeline.coincidence import coincidences
 from netprobe.pipeline.exporting import Exported, export_hostfile
 from netprobe.pipeline.mapping import MapOptions, map_scan
 from netprobe.pipeline.planning import plan_order
@@ -59,6 +60,8 @@ class Chain:
     plan: OrderPlan | None = None
     exported: Exported | None = None
     score: Score | None = None
+    warnings: tuple[str, ...] = ()
+    """Those of the scan, and what its map makes doubtful."""
 
 
 def check_chain(options: ChainOptions, hosts: Sequence[Host]) -> None:
@@ -114,22 +117,23 @@ def run_chain(
         on_event=on_event,
     )
     if until < STAGES.index("map"):
-        return Chain(folder=folder, scan=scanned)
+        return Chain(folder=folder, scan=scanned, warnings=tuple(scanned.warnings))
     on_stage("map")
     mapped = map_scan(scanned, options=options.map, seed=options.seed)
+    warnings = (*scanned.warnings, *coincidences(scanned, mapped))
     files.save(mapped, folder / files.MAP)
     if until < STAGES.index("plan"):
-        return Chain(folder=folder, scan=scanned, map=mapped)
+        return Chain(folder=folder, scan=scanned, map=mapped, warnings=warnings)
     on_stage("plan")
     planned = plan_order(mapped, objective=options.objective, root=options.root, seed=options.seed)
     files.save(planned, folder / files.PLAN)
     if until < STAGES.index("export"):
-        return Chain(folder=folder, scan=scanned, map=mapped, plan=planned)
+        return Chain(folder=folder, scan=scanned, map=mapped, plan=planned, warnings=warnings)
     on_stage("export")
     path = folder / files.HOSTFILE
     exported = export_hostfile(planned, format_name=options.format_name, slots=options.slots, path=path)
     files.save_text(exported.text, path)
-    return Chain(folder=folder, scan=scanned, map=mapped, plan=planned, exported=exported)
+    return Chain(folder=folder, scan=scanned, map=mapped, plan=planned, exported=exported, warnings=warnings)
 
 
 def run_chain_on_lab(

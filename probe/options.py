@@ -47,6 +47,8 @@ class ScanOptions:
     """Links measured at the same time; larger rounds are split. 0 is no cap."""
     retries: int = 1
     """How often a link without a reading is tried again, in later rounds."""
+    audit: bool = True
+    """Whether hosts say at both ends of the scan what may make their readings wrong."""
     seed: int = 0
     """Recorded in the document."""
 

@@ -16,6 +16,7 @@ from netprobe.core.matrix import empty_matrix
 from netprobe.core.scan import (
     Agent,
     DocumentStatus,
+    HostAudit,
     HostStatus,
     Measurement,
     RttStatistics,
@@ -41,6 +42,7 @@ class HostOutcome:
     status: HostStatus = "ok"
     reason: str | None = None
     agent: Agent | None = None
+    audit: HostAudit | None = None
 
     def changed(self, **fields: Any) -> HostOutcome:
         """The same with some fields replaced."""
@@ -76,6 +78,7 @@ def build_outcome(
     duration_s: float,
     interrupted: bool = False,
     warnings: Sequence[str] = (),
+    controller: HostAudit | None = None,
 ) -> ScanOutcome:
     """The document and the arrays. Raises NoReadingError for two hosts or more without a reading,
     and for a single host that was not reached."""
@@ -98,6 +101,7 @@ def build_outcome(
         ipdv_s=matrices["ipdv_s"],
         **other_matrices(len(outcomes), ordered, measurements),
         warnings=list(warnings),
+        controller=controller,
         visits=VisitTable.of(_document_visit(visit, names) for visit in ordered),
         rounds=rounds,
         duration_s=duration_s,
@@ -252,7 +256,8 @@ def _scanned(outcomes: Sequence[HostOutcome], visits: Sequence[VisitResult]) -> 
                 status, reason = "partial", f"no reading with {named}{more}: {why}"
         scanned.append(
             ScannedHost.model_validate(
-                outcome.host.model_dump() | {"status": status, "reason": reason, "agent": outcome.agent}
+                outcome.host.model_dump()
+                | {"status": status, "reason": reason, "agent": outcome.agent, "audit": outcome.audit}
             )
         )
     return scanned

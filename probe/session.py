@@ -15,6 +15,7 @@ from typing import Any
 
 from netprobe.core.hosts import Host, check_hosts
 from netprobe.probe.agent.messages import ProtocolError
+from netprobe.probe.audit import ScanAudit
 from netprobe.probe.chooser import Chooser, Results, Retrying, RoundRobin
 from netprobe.probe.connection import AgentLostError, TaskFailedError
 from netprobe.probe.events import OnEvent, RoundDone, ScanWarning, Teller, VisitDone, ignore
@@ -321,21 +322,33 @@ async def measure(
         clock=clock,
     )
 
+    audit = ScanAudit(fleet) if options.audit else None
+    duration: float | None = None
+
     async def work() -> None:
+        nonlocal duration
         await fleet.start()
         session.note_hosts()
+        if audit is not None:
+            await audit.start()
         if len(hosts) > 1:
             await session.run()
+        duration = session.elapsed_s
+        if audit is not None:
+            await audit.end()
 
     interrupted = False
     try:
         interrupted = await _until_stopped(work(), stop)
-        duration = session.elapsed_s
+        duration = session.elapsed_s if duration is None else duration
     finally:
         try:
             await fleet.end()
         finally:
             fleet.kill()
+    if audit is not None:
+        for text in audit.warnings(session.visits):
+            on_event(ScanWarning(text=text))
     return build_outcome(
         [member.outcome for member in fleet.members],
         session.visits,
@@ -345,6 +358,7 @@ async def measure(
         duration_s=duration,
         interrupted=interrupted,
         warnings=teller.warnings,
+        controller=None if audit is None else audit.controller,
     )
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 TASKS = {
     "open": ("stamp", "open_port"),
     "probe": ("stamp", "probe"),
+    "audit": ("audit", "audit"),
+    "resolve": ("audit", "resolve"),
 }
 """Type of message -> module of this package, function."""
 
