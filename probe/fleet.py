@@ -40,6 +40,8 @@ class Member:
     hello: Hello | None = None
     address: str = ""
     port: int = 0
+    stamps: str | None = None
+    """The best level that its probe port was granted."""
     token: bytes = field(default_factory=lambda: secrets.token_bytes(TOKEN_BYTES), repr=False)
     """Its own, so that a probe that reaches another host than was meant is not answered."""
 
@@ -201,6 +203,7 @@ class Fleet:
         except TimeoutError:
             self.fail(member, "failed", f"its agent opened no probe port within {OPEN_TIMEOUT_S:.0f} s")
             return
-        if text_field(answer, "stamps") != self._options.stamps:
+        member.stamps = text_field(answer, "stamps")
+        if member.stamps != self._options.stamps:
             name = member.outcome.host.name
             self._on_event(ScanWarning(text=f"{name} offers {text_field(answer, 'stamps')} stamps only"))
