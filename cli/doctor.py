@@ -101,7 +101,7 @@ def _this_machine(output: Output) -> int:
 
 def _table(report: FleetReport) -> str:
     """One line a host; as wide as it needs to be, for a name that is folded helps nobody."""
-    rows = [_TITLES]
+    rows: list[tuple[str, ...]] = [_TITLES]
     rows += [(f.host.name, f.status, f.host.address or "-", *_cells(f)) for f in report.findings]
     widths = [max(len(row[i]) for row in rows) for i in range(len(_TITLES))]
     return "\n".join(
