@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from netprobe.cli.output import Output
+    from netprobe.pipeline.measuring import Measuring
     from netprobe.probe.options import ScanOptions
 
 StartTimeoutOption = Annotated[
@@ -89,7 +90,9 @@ class Asked:
     gentle: bool
     given: Mapping[str, str]
 
-    def settle(self, options: ScanOptions, hosts: int) -> tuple[ScanOptions, dict[str, str]]:
+    def settle(
+        self, options: ScanOptions, measuring: Measuring, hosts: int
+    ) -> tuple[ScanOptions, dict[str, str]]:
         """The options at the pace that was asked for, and which fields somebody chose by which option."""
         chosen = dict(self.given)
         if self.gentle:
@@ -97,17 +100,19 @@ class Asked:
             options = replace(options, **preset)  # type: ignore[arg-type]
             chosen |= dict.fromkeys(preset, "--gentle")
         if self.rate is not None:
-            options = below_rate(options, self.rate, hosts, self.given)
+            options = below_rate(options, measuring, self.rate, hosts, self.given)
             chosen |= dict.fromkeys(("links_at_once", "interval_s"), "--rate")
         return options, chosen
 
 
-def below_rate(options: ScanOptions, rate: str, hosts: int, given: Mapping[str, str]) -> ScanOptions:
+def below_rate(
+    options: ScanOptions, measuring: Measuring, rate: str, hosts: int, given: Mapping[str, str]
+) -> ScanOptions:
     """The options at a pace whose traffic stays below ``rate``. Raises InputError, InfeasibleError."""
     from netprobe.core.errors import InputError
     from netprobe.lab.quantities import rate_bytes_per_s
+    from netprobe.pipeline.measuring import phases_for
     from netprobe.probe.estimate import pace_under
-    from netprobe.probe.methods.stamp import Stamp
 
     try:
         most = rate_bytes_per_s(rate)
@@ -115,10 +120,10 @@ def below_rate(options: ScanOptions, rate: str, hosts: int, given: Mapping[str, 
         raise InputError(f"--rate: {error}") from None
     if most <= 0:
         raise InputError(f"--rate {rate!r}: more than nothing is needed")
-    method = Stamp(options)
+    methods = [phase.method for phase in phases_for(options, measuring)]
     pace = pace_under(
         most,
-        [(method.measurement.id, method.cost())],
+        [(method.measurement.id, method.cost()) for method in methods],
         hosts=hosts,
         interval_s=options.interval_s,
         links_at_once=options.links_at_once,
@@ -127,20 +132,20 @@ def below_rate(options: ScanOptions, rate: str, hosts: int, given: Mapping[str, 
     return replace(options, links_at_once=pace.links_at_once, interval_s=pace.interval_s)
 
 
-def show_estimate(hosts: int, options: ScanOptions, output: Output) -> None:
+def show_estimate(hosts: int, options: ScanOptions, measuring: Measuring, output: Output) -> None:
     """What ``--dry-run`` says."""
+    from netprobe.pipeline.measuring import phases_for
     from netprobe.probe.estimate import bytes_text, estimate_phase, full_mesh, rate_text
-    from netprobe.probe.methods.stamp import Stamp
 
-    method = Stamp(options)
     phases = [
         estimate_phase(
-            method.measurement.id,
-            method.measurement.method,
-            method.cost(),
-            full_mesh(hosts),
+            phase.method.measurement.id,
+            phase.method.measurement.method,
+            phase.method.cost(),
+            phase.chooser.extent() or full_mesh(hosts),
             links_at_once=options.links_at_once,
         )
+        for phase in phases_for(options, measuring)
     ]
     output.say(
         f"{hosts} hosts; nothing was started. With all of them up, and the launch of the agents not counted:"
@@ -148,10 +153,13 @@ def show_estimate(hosts: int, options: ScanOptions, output: Output) -> None:
     for phase in phases:
         output.say(
             f"{phase.measurement} ({phase.method}): {phase.rounds} rounds, {phase.links} links, at most "
-            f"{phase.links_at_once} at once, {options.probes_per_visit} probes {1e3 * options.interval_s:.3g} ms "
-            f"apart: about {phase.seconds:.0f} s, {bytes_text(phase.bytes)}, at most "
+            f"{phase.links_at_once} at once: about {phase.seconds:.0f} s, {bytes_text(phase.bytes)}, at most "
             f"{rate_text(phase.bytes_per_s)} in all"
         )
+    output.say(
+        f"{options.probes_per_visit} probes a visit, {1e3 * options.interval_s:.3g} ms apart"
+        + ("; goodput takes more rounds where groups share an uplink" if len(phases) > 1 else "")
+    )
     data: dict[str, Any] = {
         "dry_run": True,
         "hosts": hosts,

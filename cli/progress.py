@@ -70,7 +70,8 @@ class ScanProgress:
         detail += (
             f", {event.links_done}" + (f" of {event.links_total}" if event.links_total else "") + " links"
         )
-        self._update("probing", total=total, completed=event.rounds_done, detail=detail + left)
+        what = {"capacity": "testing flows"}.get(event.measurement, f"probing {event.measurement}")
+        self._update(what, total=total, completed=event.rounds_done, detail=detail + left)
 
     def _update(self, description: str, *, total: int | None, detail: str, completed: int = 0) -> None:
         if self._progress is not None and self._task is not None:

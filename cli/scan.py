@@ -10,6 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from netprobe.cli.export import FormatOption, SlotsOption
+from netprobe.cli.goodput import (
+    GoodputOption,
+    GoodputSecondsOption,
+    MeasureOption,
+    SizeOption,
+    StreamsOption,
+)
 from netprobe.cli.launching import (
     FanOutOption,
     ListenOption,
@@ -85,6 +92,11 @@ def scan(
     gentle: GentleOption = False,
     dry_run: DryRunOption = False,
     resume: ResumeOption = False,
+    measure: MeasureOption = "rtt",
+    goodput: GoodputOption = None,
+    goodput_seconds: GoodputSecondsOption = None,
+    size: SizeOption = None,
+    streams: StreamsOption = None,
     groups: GroupsOption = "natural",
     k: KOption = None,
     elasticity: ElasticityOption = 2.0,
@@ -105,6 +117,7 @@ def scan(
     from netprobe.cli.plan import check_objective
     from netprobe.core.errors import InputError
     from netprobe.pipeline.chain import ChainOptions
+    from netprobe.pipeline.measuring import parse_measuring
     from netprobe.probe.options import ScanOptions
 
     own = via in KNOW_THEIR_HOSTS or resume
@@ -135,6 +148,9 @@ def scan(
             python=python,
             setup=setup,
             seed=seed,
+        ),
+        measuring=parse_measuring(
+            measure, goodput=goodput, goodput_seconds=goodput_seconds, size=size, streams=streams
         ),
         map=map_options(groups=groups, k=k, elasticity=elasticity, method=method, alpha=alpha),
         objective=check_objective(objective),
@@ -180,15 +196,21 @@ def _run(
     from netprobe.lab import load_spec
     from netprobe.pipeline import files
     from netprobe.pipeline.chain import check_chain, check_lab, run_chain, run_chain_on_lab
-    from netprobe.pipeline.resuming import check_same_hosts, continued_options, find_earlier
+    from netprobe.pipeline.measuring import measured_ids
+    from netprobe.pipeline.resuming import (
+        check_same_hosts,
+        check_same_measurements,
+        continued_options,
+        find_earlier,
+    )
     from netprobe.probe.via import parse_via
 
     if lab is not None:
         spec = load_spec(lab)
         count = sum(rack.hosts for rack in spec.racks)
-        options = replace(options, scan=asked.settle(options.scan, count)[0])
+        options = replace(options, scan=asked.settle(options.scan, options.measuring, count)[0])
         if asked.dry_run:
-            show_estimate(count, options.scan, output)
+            show_estimate(count, options.scan, options.measuring, output)
             return None
         check_lab(spec, options)
         files.prepare_folder(folder, force=force)
@@ -201,16 +223,17 @@ def _run(
     if hosts is None and earlier is None:
         launcher.check(())  # that it can know hosts here at all
     given = earlier.record.hosts if hosts is None and earlier is not None else hosts_to_scan(hosts, via)
-    scan_options, chosen = asked.settle(options.scan, len(given))
+    scan_options, chosen = asked.settle(options.scan, options.measuring, len(given))
     if earlier is not None:
         check_same_hosts(earlier.record, given)
+        check_same_measurements(earlier.record, measured_ids(options.scan, options.measuring))
         scan_options = continued_options(earlier.record, scan_options, given=chosen)
         options = replace(options, seed=scan_options.seed)
         if earlier.scan is not None:
             output.note(f"the scan in {folder} is complete: nothing is measured again")
     options = replace(options, scan=scan_options)
     if asked.dry_run:
-        show_estimate(len(given), options.scan, output)
+        show_estimate(len(given), options.scan, options.measuring, output)
         return None
     launcher.check(given)
     check_chain(options, given)

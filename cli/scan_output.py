@@ -16,8 +16,10 @@ def show_chain(chain: Chain, output: Output) -> None:
     if output.json or output.quiet:
         return
     from netprobe.report import terminal
+    from netprobe.report.goodput import goodput_text
 
-    output.say(terminal.scan_text(chain.scan), *(f"warning: {text}" for text in chain.warnings), "")
+    warnings = [f"warning: {text}" for text in chain.warnings]
+    output.say(terminal.scan_text(chain.scan), *goodput_text(chain.scan), *warnings, "")
     if chain.map is not None and len(chain.scan.hosts) > 1:
         console = output.console()
         output.say(

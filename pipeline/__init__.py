@@ -12,6 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from netprobe.pipeline.capacity import measure_capacity
     from netprobe.pipeline.chain import Chain, ChainOptions, run_chain, run_chain_on_lab
     from netprobe.pipeline.exporting import export_hostfile
     from netprobe.pipeline.mapping import MapOptions, map_scan
@@ -25,6 +26,7 @@ __all__ = [
     "MapOptions",
     "export_hostfile",
     "map_scan",
+    "measure_capacity",
     "plan_order",
     "run_chain",
     "run_chain_on_lab",
@@ -38,6 +40,7 @@ _HOMES = {
     "MapOptions": "mapping",
     "export_hostfile": "exporting",
     "map_scan": "mapping",
+    "measure_capacity": "capacity",
     "plan_order": "planning",
     "run_chain": "chain",
     "run_chain_on_lab": "chain",

@@ -21,6 +21,7 @@ from netprobe.pipeline import files
 from netprobe.pipeline.coincidence import coincidences
 from netprobe.pipeline.exporting import Exported, export_hostfile
 from netprobe.pipeline.mapping import MapOptions, map_scan
+from netprobe.pipeline.measuring import Measuring, phases_for
 from netprobe.pipeline.planning import plan_order
 from netprobe.pipeline.resuming import find_earlier
 from netprobe.pipeline.scanning import scan
@@ -39,6 +40,7 @@ class ChainOptions:
     """What the stages are told. ``last`` is the stage after which to stop."""
 
     scan: ScanOptions = field(default_factory=ScanOptions)
+    measuring: Measuring = field(default_factory=Measuring)
     map: MapOptions = field(default_factory=MapOptions)
     objective: Objective = "sum"
     root: str | None = None
@@ -114,6 +116,7 @@ def run_chain(
         folder=folder,
         options=options.scan,
         resume=options.resume,
+        phases=phases_for(options.scan, options.measuring),
         on_event=on_event,
     )
     if until < STAGES.index("map"):

@@ -9,8 +9,9 @@ from netprobe.core.document import Document, side_path, write_atomically, write_
 from netprobe.core.errors import InputError, OutputExistsError
 
 SCAN, MAP, PLAN, HOSTFILE = "scan.json", "map.json", "plan.json", "hostfile"
+CAPACITY = "capacity.json"
 SAMPLES, JOURNAL, TRUTH = "scan.samples.npz", "scan.journal.jsonl", "truth.json"
-OURS = (SCAN, "scan.json.npz", SAMPLES, JOURNAL, MAP, "map.json.npz", PLAN, HOSTFILE, TRUTH)
+OURS = (SCAN, "scan.json.npz", SAMPLES, JOURNAL, MAP, "map.json.npz", CAPACITY, PLAN, HOSTFILE, TRUTH)
 OLD = ".old"
 
 

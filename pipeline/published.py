@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from netprobe.core.capacity import Capacity
 from netprobe.core.document import Document
 from netprobe.core.map import Map
 from netprobe.core.scan import Scan
 from netprobe.lab.truth import Truth
 from netprobe.plan.registry import plan_json_schema
 
-KINDS = ("scan", "map", "plan", "truth")
+KINDS = ("scan", "map", "capacity", "plan", "truth")
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schemas() -> dict[str, dict[str, Any]]:
-    """JSON Schema (2020-12) by kind: scan, map, plan, truth."""
-    models: tuple[type[Document], ...] = (Scan, Map, Truth)
+    """JSON Schema (2020-12) by kind: scan, map, capacity, plan, truth."""
+    models: tuple[type[Document], ...] = (Scan, Map, Capacity, Truth)
     found = {model.KIND: model.model_json_schema(by_alias=True) for model in models}
     found["plan"] = plan_json_schema()
     return {kind: {"$schema": DIALECT, **found[kind], "title": f"netprobe.{kind}"} for kind in KINDS}

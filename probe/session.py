@@ -22,7 +22,7 @@ from netprobe.probe.events import OnEvent, RoundDone, ScanWarning, Teller, Visit
 from netprobe.probe.fleet import Fleet, Member
 from netprobe.probe.journal import Journal
 from netprobe.probe.launch import Launcher
-from netprobe.probe.methods.base import Method, VisitContext
+from netprobe.probe.methods.base import Method, VisitContext, Warns
 from netprobe.probe.methods.stamp import Stamp
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.result import ScanOutcome, build_outcome
@@ -339,7 +339,7 @@ async def measure(
 
     interrupted = False
     try:
-        interrupted = await _until_stopped(work(), stop)
+        interrupted = await until_stopped(work(), stop)
         duration = session.elapsed_s if duration is None else duration
     finally:
         try:
@@ -349,6 +349,7 @@ async def measure(
     if audit is not None:
         for text in audit.warnings(session.visits):
             on_event(ScanWarning(text=text))
+    _tell_warnings(phases, on_event)
     return build_outcome(
         [member.outcome for member in fleet.members],
         session.visits,
@@ -360,6 +361,14 @@ async def measure(
         warnings=teller.warnings,
         controller=None if audit is None else audit.controller,
     )
+
+
+def _tell_warnings(phases: Sequence[Phase], on_event: OnEvent) -> None:
+    """What the methods say of their readings."""
+    for phase in phases:
+        if isinstance(phase.method, Warns):
+            for text in phase.method.warnings:
+                on_event(ScanWarning(text=text))
 
 
 def run_scan(
@@ -380,7 +389,7 @@ def run_scan(
 
     async def main() -> ScanOutcome:
         stop = asyncio.Event()
-        with _signals_set(stop):
+        with signals_set(stop):
             return await measure(
                 hosts,
                 launcher,
@@ -396,7 +405,7 @@ def run_scan(
     return asyncio.run(main())
 
 
-async def _until_stopped(work: Any, stop: asyncio.Event | None) -> bool:
+async def until_stopped(work: Any, stop: asyncio.Event | None) -> bool:
     """Run ``work`` to its end, or cancel it when ``stop`` is set; whether it was stopped."""
     task = asyncio.ensure_future(work)
     waiting = asyncio.ensure_future(stop.wait()) if stop is not None else None
@@ -416,7 +425,7 @@ async def _until_stopped(work: Any, stop: asyncio.Event | None) -> bool:
 
 
 @contextlib.contextmanager
-def _signals_set(stop: asyncio.Event) -> Iterator[None]:
+def signals_set(stop: asyncio.Event) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -24,3 +24,12 @@ def _three(value: float) -> str:
 def count(number: int, noun: str, plural: str | None = None) -> str:
     """``3 hosts``, ``1 host``."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def rate(bytes_per_s: float) -> str:
+    """``12.5e6`` -> ``100 Mbit/s``."""
+    bits = 8 * bytes_per_s
+    for limit, factor, unit in ((1e6, 1e3, "kbit/s"), (1e9, 1e6, "Mbit/s")):
+        if bits < limit:
+            return f"{_three(bits / factor)} {unit}"
+    return f"{_three(bits / 1e9)} Gbit/s"

@@ -17,6 +17,8 @@ try:
 except ImportError:  # another Python than CPython
     from hmac import compare_digest  # type: ignore[assignment,no-redef,unused-ignore]
 
+same_token = compare_digest
+"""In constant time."""
 
 BASE_BYTES = 44
 PACKET_BYTES = 92

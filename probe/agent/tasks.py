@@ -22,10 +22,19 @@ TASKS = {
     "probe": ("stamp", "probe"),
     "audit": ("audit", "audit"),
     "resolve": ("audit", "resolve"),
+    "iperf_send": ("iperf", "send"),
+    "iperf_serve": ("iperf", "serve"),
+    "iperf_stop": ("iperf", "stop"),
+    "iperf_version": ("iperf", "version"),
+    "tcp_clock": ("flow", "clock"),
+    "tcp_close": ("flow", "close"),
+    "tcp_collect": ("flow", "collect"),
+    "tcp_send": ("flow", "send"),
+    "tcp_serve": ("flow", "serve"),
 }
 """Type of message -> module of this package, function."""
 
-THREADED = frozenset()  # type: frozenset[str]
+THREADED = frozenset(("iperf_send", "iperf_version", "tcp_collect", "tcp_send"))
 """Those that run beside other tasks; all others run one after the other, in the order in which they came."""
 
 

@@ -189,3 +189,39 @@ def test_a_single_host_that_is_not_reached_gets_no_hostfile(
     assert run([*args, "--out", str(tmp_path / "out")]) == 4
     assert "one" in capsys.readouterr().err
     assert not (tmp_path / "out" / "hostfile").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["--rate", "10"], "a number and its unit"),
+        (["--rate", "1kbit/s"], "--rate 1 kbit/s is less than one link of rtt needs"),
+        (["--rate", "1Mbit/s", "--measure", "rtt,goodput"], "less than one link of goodput needs"),
+        (["--links-at-once", "-1"], "links at once"),
+    ],
+)
+def test_a_pace_that_cannot_be_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], args: list[str], says: str
+) -> None:
+    out = tmp_path / "out"
+    assert run(["scan", "--hosts", "a,b,c,d", "--via", "local", "--out", str(out), *args]) == 2
+    assert says in capsys.readouterr().err and not out.exists()
+
+
+def test_a_dry_run_says_what_it_would_cost_and_starts_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    # No such program: a dry run that starts anything fails.
+    base = ["scan", "--hosts", "h[01-16]", "--via", "ssh", "--out", str(out), "--dry-run", "--json"]
+    assert run(base) == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert (plain["hosts"], plain["rounds"], plain["links"]) == (16, 30, 240)
+    assert run([*base, "--rate", "5Mbit/s"]) == 0
+    capped = json.loads(capsys.readouterr().out)
+    assert capped["links"] == 240 and capped["seconds"] > 3 * plain["seconds"]
+    assert capped["measurements"][0]["bytes_per_s"] <= 5e6 / 8
+    assert run([*base, "--gentle"]) == 0
+    gentle = json.loads(capsys.readouterr().out)["measurements"][0]
+    assert gentle["links_at_once"] == 4 and gentle["bytes_per_s"] < 1e6 / 8 * 8
+    assert not out.exists()

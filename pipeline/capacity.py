@@ -1,0 +1,174 @@
+"""scan + map -> capacity: what hosts and uplinks carry, and how far each group is oversubscribed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from netprobe.core.capacity import Capacity, CapacityTest, Oversubscription, Resource, TestedFlow
+from netprobe.core.document import check_same_hosts
+from netprobe.core.errors import DocumentError, InterruptedScanError, NothingMeasuredError
+from netprobe.core.hosts import Host
+from netprobe.core.map import Group, Map
+from netprobe.core.scan import Scan, ScannedHost
+from netprobe.probe.capacity.estimate import Estimate, estimate
+from netprobe.probe.capacity.run import CapacityOptions, CapacityOutcome, run_capacity
+from netprobe.probe.events import OnEvent, ignore
+from netprobe.probe.launch import Launcher
+from netprobe.probe.options import ScanOptions
+
+KINDS = {"tx": "host_tx", "rx": "host_rx", "up": "group_up", "down": "group_down"}
+
+
+def measure_capacity(
+    scan: Scan,
+    map_: Map,
+    *,
+    launcher: Launcher,
+    options: ScanOptions | None = None,
+    capacity: CapacityOptions | None = None,
+    on_event: OnEvent = ignore,
+) -> Capacity:
+    """Measure the hosts of a scan in the groups of its map. Raises NothingMeasuredError when no flow ran."""
+    options, capacity = options or ScanOptions(), capacity or CapacityOptions()
+    check_same_hosts(list(scan.hosts), list(map_.hosts), what="the scan")
+    if all(parent.sha256 != scan.parent().sha256 for parent in map_.parents):
+        raise DocumentError("the map was made from another scan than the one given")
+    hosts = [Host.model_validate({k: getattr(host, k) for k in Host.model_fields}) for host in scan.hosts]
+    index = {host.name: i for i, host in enumerate(hosts)}
+    groups = [[index[name] for name in group.hosts] for group in map_.groups]
+    outcome = run_capacity(hosts, groups, launcher, options, capacity, on_event=on_event)
+    document = build_capacity(scan, map_, groups, outcome, capacity)
+    if outcome.interrupted:
+        raise InterruptedScanError("interrupted: nothing is written, capacities need all of their tests")
+    if document.status == "failed" and len(hosts) > 1:
+        raise NothingMeasuredError(f"no flow gave a reading: {document.reason or 'see the hosts'}")
+    return document
+
+
+def build_capacity(
+    scan: Scan,
+    map_: Map,
+    groups: Sequence[Sequence[int]],
+    outcome: CapacityOutcome,
+    options: CapacityOptions,
+) -> Capacity:
+    """The document; pure."""
+    names = [host.name for host in scan.hosts]
+    found = estimate(groups, outcome.readings)
+    ids = [group.id for group in map_.groups]
+
+    def named(reference: str) -> str:
+        kind, _, place = reference.partition(":")
+        return f"{kind}:{(ids if kind in ('up', 'down') else names)[int(place)]}"
+
+    def resource(kind: str, place: int, one: Estimate, shared: Sequence[int]) -> Resource:
+        return Resource(
+            id=named(f"{kind}:{place}"),
+            kind=KINDS[kind],
+            bytes_per_s=one.value,
+            low_bytes_per_s=one.low,
+            high_bytes_per_s=one.high,
+            limited_by=one.limited_by,
+            one_of=[named(reference) for reference in one.one_of],
+            shared_by=[names[host] for host in shared],
+            tests=list(one.tests),
+            reason=one.reason,
+        )
+
+    resources = [
+        resource(kind, host, getattr(found, kind)[host], [host])
+        for members in groups
+        for host in members
+        for kind in ("tx", "rx")
+    ]
+    resources += [
+        resource(kind, place, getattr(found, kind)[place], members)
+        for place, members in enumerate(groups)
+        for kind in ("up", "down")
+        if place in getattr(found, kind)
+    ]
+    known = sum(one.bytes_per_s is not None for one in resources)
+    faults = [f"{one.host.name}: {one.reason}" for one in outcome.hosts if one.status != "ok"]
+    whole = known == len(resources) and not faults
+    return Capacity(
+        status="ok" if whole else "partial" if known else "failed",
+        reason=None
+        if whole
+        else "; ".join(faults[:4]) or f"{len(resources) - known} resources have no reading",
+        seed=map_.seed,
+        parents=[scan.parent(), map_.parent()],
+        hosts=[
+            ScannedHost.model_validate(
+                host.model_dump() | {"status": one.status, "reason": one.reason, "agent": one.agent}
+            )
+            for host, one in zip(scan.hosts, outcome.hosts, strict=True)
+        ],
+        groups=list(map_.groups),
+        parameters={
+            "method": "tcp",
+            "seconds": options.seconds,
+            "streams": options.streams,
+            "repeats": options.repeats,
+            "at_once": options.at_once,
+        },
+        resources=resources,
+        oversubscription=[
+            oversubscription(group, [found.tx[h] for h in members], found.up.get(place, Estimate()))
+            for place, (group, members) in enumerate(zip(map_.groups, groups, strict=True))
+        ],
+        warnings=_warnings(resources),
+        tests=[
+            CapacityTest(
+                kind=reading.experiment.kind,
+                group=None if reading.experiment.group is None else ids[reading.experiment.group],
+                started_s=started,
+                duration_s=options.seconds,
+                flows=[
+                    TestedFlow(
+                        src=names[src],
+                        dst=names[dst],
+                        streams=options.streams,
+                        bytes_per_s=None if result.reason else result.bytes_per_s,
+                        flags=["cpu_bound"] if result.cpu_bound else [],
+                        reason=result.reason,
+                    )
+                    for (src, dst), result in zip(reading.experiment.flows, results, strict=True)
+                ],
+            )
+            for reading, results, started in zip(
+                outcome.readings, outcome.flows, outcome.started_s, strict=True
+            )
+        ],
+        duration_s=outcome.duration_s,
+    )
+
+
+def oversubscription(group: Group, hosts: Sequence[Estimate], up: Estimate) -> Oversubscription:
+    """Sum of the hosts' rates over the uplink's, from the intervals of both."""
+    if len(hosts) == 1:
+        return Oversubscription(group=group.id, ratio=1.0, low=1.0, high=1.0, text="one host: none")
+    if not up.value or any(not host.value for host in hosts):
+        text = (
+            "cannot tell: a host or the uplink has no reading" if up.reason else "cannot tell: one group only"
+        )
+        return Oversubscription(group=group.id, text=text)
+    together = sum(host.value or 0.0 for host in hosts)
+    ratio = together / up.value
+    if up.limited_by in ("hosts", "cpu"):
+        why = "the hosts were the limit" if up.limited_by == "hosts" else "processors were the limit"
+        return Oversubscription(group=group.id, high=ratio, text=f"at most {ratio:.1f}:1 ({why})")
+    low = sum(host.low or 0.0 for host in hosts) / (up.high or up.value)
+    high = sum(host.high or host.value or 0.0 for host in hosts) / (up.low or up.value)
+    return Oversubscription(
+        group=group.id, ratio=ratio, low=low, high=high, text=f"{ratio:.1f}:1 ({low:.1f} to {high:.1f})"
+    )
+
+
+def _warnings(resources: Sequence[Resource]) -> list[str]:
+    bound = [one.id for one in resources if one.limited_by == "cpu"]
+    if not bound:
+        return []
+    more = f" and {len(bound) - 4} more" if len(bound) > 4 else ""
+    return [
+        f"a processor was the limit, not the network: {', '.join(bound[:4])}{more} carry at least what is said"
+    ]

@@ -1,0 +1,214 @@
+"""The receiving end of built-in TCP flows: a port that takes expected streams only, and counts what they bring.
+
+Every flow has a token of its own, drawn by the controller and used once; a stream begins with its 16 bytes.
+A connection that does not is closed. Nothing is ever sent back but what TCP itself sends.
+"""
+
+# ruff: noqa: TID251 (relative imports: on a host the package has another name)
+from __future__ import annotations
+
+import select
+import socket
+import threading
+import time
+
+from . import packet
+from .listening import bind_in_range, family_of
+from .thread_use import thread_use
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+TOKEN_BYTES = 16
+MAX_PENDING = 64
+HELLO_NS = 2000000000
+"""A connection that has not shown its token by then is closed."""
+MAX_FLOWS = 1024
+MAX_MARKS = 5000
+_BUFFER_BYTES = 1 << 18
+_BACKLOG = 128
+_POLL_MS = 250
+
+
+class Receiver:
+    """One flow: its streams, and marks of how much had arrived when. Times are ns of the monotonic clock."""
+
+    def __init__(self, token: bytes, streams: int, slice_ns: int, limit_ns: int) -> None:
+        self.token = token
+        self.streams = streams
+        self.slice_ns = slice_ns
+        self.limit_ns = limit_ns
+        self.socks = []  # type: list[socket.socket]
+        self.marks = []  # type: list[tuple[int, int]]
+        self.cpu_ns = self.wait_ns = 0
+        self.ended_ns = 0
+        self.closed = False
+        self.done = threading.Event()
+
+    def take(self, sock: socket.socket) -> None:
+        """A stream of this flow; the last one starts the counting."""
+        self.socks.append(sock)
+        if len(self.socks) == self.streams:
+            threading.Thread(target=self._run, name="receiver", daemon=True).start()
+
+    def close(self) -> None:
+        """Stop counting, whatever is still to come."""
+        self.closed = True
+        if len(self.socks) < self.streams:
+            for sock in self.socks:
+                sock.close()
+
+    def _run(self) -> None:
+        cpu, waited = thread_use()
+        try:
+            self._count()
+        finally:
+            now = thread_use()
+            self.cpu_ns, self.wait_ns = now[0] - cpu, now[1] - waited
+            self.ended_ns = time.monotonic_ns()
+            for sock in self.socks:
+                sock.close()
+            self.done.set()
+
+    def _count(self) -> None:
+        """Count until every stream has ended, or for ``limit_ns``.
+
+        A mark is the moment of a read, and all bytes up to and with it: between two marks the bytes over the
+        time are right, wherever the reads fell.
+        """
+        buffer = bytearray(_BUFFER_BYTES)
+        poll = select.poll()
+        open_ = {}
+        for sock in self.socks:
+            sock.setblocking(False)
+            open_[sock.fileno()] = sock
+            poll.register(sock, select.POLLIN)
+        total, last, edge = 0, 0, 0
+        limit = time.monotonic_ns() + self.limit_ns
+        while open_ and not self.closed:
+            for descriptor, _events in poll.poll(_POLL_MS):
+                try:
+                    got = open_[descriptor].recv_into(buffer)
+                except BlockingIOError:
+                    continue
+                except OSError:
+                    got = 0  # a reset is how a timed flow ends
+                now = time.monotonic_ns()
+                if not got:
+                    poll.unregister(descriptor)
+                    del open_[descriptor]
+                    continue
+                total, last = total + got, now
+                if now >= edge:
+                    edge = now + self.slice_ns
+                    if len(self.marks) < MAX_MARKS:
+                        self.marks.append((now, total))
+            if time.monotonic_ns() > limit:
+                break
+        if self.marks and self.marks[-1][1] < total:
+            self.marks.append((last, total))
+
+
+class FlowServer:
+    """A listening port and the thread that sorts out who comes."""
+
+    def __init__(self, address: str, ports: tuple[int, int]) -> None:
+        self.sock = socket.socket(family_of(address), socket.SOCK_STREAM)
+        try:
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bind_in_range(self.sock, address, ports, "TCP")
+            self.sock.listen(_BACKLOG)
+            self.sock.setblocking(False)
+        except OSError:
+            self.sock.close()
+            raise
+        self.port = int(self.sock.getsockname()[1])
+        self.closed = False
+        self.expected = {}  # type: dict[bytes, Receiver]
+        self.pending = {}  # type: dict[int, tuple[socket.socket, bytearray, int]]
+        self.wake, self.woken = socket.socketpair()
+        self.thread = threading.Thread(target=self._serve, name="flows", daemon=True)
+        self.thread.start()
+
+    def expect(self, receiver: Receiver) -> None:
+        """Take the streams of this flow from now on."""
+        if len(self.expected) >= MAX_FLOWS:
+            raise ValueError("more than %d flows at once" % MAX_FLOWS)
+        self.expected[receiver.token] = receiver
+
+    def forget(self, token: bytes) -> Receiver | None:
+        """Take no more of its streams; the flow, if it was expected."""
+        return self.expected.pop(token, None)
+
+    def close(self) -> None:
+        """Close the port and every flow; the thread ends."""
+        self.closed = True
+        self.wake.close()
+        self.thread.join(1.0)
+        for receiver in list(self.expected.values()):
+            receiver.close()
+        self.expected.clear()
+
+    def _serve(self) -> None:
+        poll = select.poll()
+        for sock in (self.sock, self.woken):
+            poll.register(sock, select.POLLIN)
+        while not self.closed:
+            for descriptor, _events in poll.poll(_POLL_MS if self.pending else None):
+                if descriptor == self.sock.fileno():
+                    self._accept(poll)
+                elif descriptor in self.pending:
+                    self._hello(poll, descriptor)
+            now = time.monotonic_ns()
+            for descriptor, (sock, _got, until) in list(self.pending.items()):
+                if now > until:
+                    self._drop(poll, descriptor)
+                    sock.close()
+        for sock, _got, _until in self.pending.values():
+            sock.close()
+        self.sock.close()
+        self.woken.close()
+
+    def _accept(self, poll: Any) -> None:
+        try:
+            sock, _peer = self.sock.accept()
+        except OSError:
+            time.sleep(0.001)  # it went again, or there are no descriptors left
+            return
+        if len(self.pending) >= MAX_PENDING:
+            sock.close()
+            return
+        sock.setblocking(False)
+        self.pending[sock.fileno()] = (sock, bytearray(), time.monotonic_ns() + HELLO_NS)
+        poll.register(sock, select.POLLIN)
+
+    def _hello(self, poll: Any, descriptor: int) -> None:
+        """More of a connection's first bytes; none of what follows them is read here."""
+        sock, got, _until = self.pending[descriptor]
+        try:
+            part = sock.recv(TOKEN_BYTES - len(got))
+        except BlockingIOError:
+            return
+        except OSError:
+            part = b""
+        got += part
+        if part and len(got) < TOKEN_BYTES:
+            return
+        self._drop(poll, descriptor)
+        receiver = self._expecting(bytes(got)) if part else None
+        if receiver is None or len(receiver.socks) >= receiver.streams:
+            sock.close()
+        else:
+            receiver.take(sock)
+
+    def _expecting(self, token: bytes) -> Receiver | None:
+        found = None
+        for receiver in list(self.expected.values()):
+            if packet.same_token(receiver.token, token):
+                found = receiver
+        return found
+
+    def _drop(self, poll: Any, descriptor: int) -> None:
+        poll.unregister(descriptor)
+        del self.pending[descriptor]

@@ -1,0 +1,188 @@
+"""Capacities of resources from the flows that were seen to share them. No I/O.
+
+A flow that ran at a rate shows that everything on its way can carry at least that. A resource's own capacity
+shows where its flows got less than the hosts at their ends have shown to be able to.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netprobe.core.capacity import LimitedBy
+from netprobe.probe.capacity.experiments import Experiment
+
+SATURATED_RATIO = 0.9
+"""An uplink whose flows get less than this share of what their hosts can do is what limits them."""
+SAME_RATIO = 0.93
+"""Two readings this near are the same limit."""
+_T_975 = (math.inf, 12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reading:
+    """One experiment as it went: for each flow its rate in slices of the window; None for one that failed."""
+
+    experiment: Experiment
+    rates: tuple[NDArray[np.float64] | None, ...]
+    cpu_bound: tuple[bool, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """Bytes a second with an interval of 95 %; ``high`` is None for what is only a least."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    limited_by: LimitedBy | None = None
+    one_of: tuple[str, ...] = ()
+    """``KIND:INDEX`` of others that may be the limit just as well."""
+    tests: tuple[int, ...] = ()
+    reason: str | None = None
+
+
+@dataclass(kw_only=True)
+class Estimates:
+    """By index of host (``tx``, ``rx``) and of group (``up``, ``down``)."""
+
+    tx: dict[int, Estimate] = field(default_factory=dict)
+    rx: dict[int, Estimate] = field(default_factory=dict)
+    up: dict[int, Estimate] = field(default_factory=dict)
+    down: dict[int, Estimate] = field(default_factory=dict)
+
+
+def estimate(groups: Sequence[Sequence[int]], readings: Sequence[Reading]) -> Estimates:
+    """Estimates for every host that stands in a group, and for every group."""
+    found = Estimates()
+    for members in groups:
+        for host in members:
+            found.tx[host] = _host(readings, host, end=0)
+            found.rx[host] = _host(readings, host, end=1)
+    if len(groups) > 1:
+        for kind, into in (("up", found.up), ("down", found.down)):
+            for group in range(len(groups)):
+                into[group] = _uplink(readings, group, kind, found)
+        _tell_apart(groups, readings, found)
+    return found
+
+
+def _host(readings: Sequence[Reading], host: int, *, end: int) -> Estimate:
+    """A host's best flow. With two peers that gave about the same it is the host's own limit.
+
+    Tests inside its group come first; a host alone in its group is known from those between groups.
+    """
+    seen: list[tuple[float, NDArray[np.float64], int, int, bool]] = []
+    for kinds in (("hosts",), ("up", "down")):
+        for number, reading in enumerate(readings):
+            if reading.experiment.kind not in kinds:
+                continue
+            mine = [i for i, ends in enumerate(reading.experiment.flows) if ends[end] == host]
+            rates = [rate for i in mine if (rate := reading.rates[i]) is not None]
+            if rates:
+                total = np.sum(rates, axis=0)
+                peer = reading.experiment.flows[mine[0]][1 - end]
+                bound = any(reading.cpu_bound[i] for i in mine)
+                seen.append((float(total.mean()), total, number, peer, bound))
+        if seen:
+            break
+    if not seen:
+        return Estimate(reason="no flow of it gave a reading")
+    seen.sort(key=lambda one: -one[0])
+    best = seen[0][0]
+    same = [one for one in seen if one[0] >= SAME_RATIO * best]
+    value, low, high = _interval([one[1] for one in same])
+    tests = tuple(sorted(one[2] for one in same))
+    if any(one[4] for one in same):
+        return Estimate(value=value, low=low, limited_by="cpu", tests=tests)
+    if len({one[3] for one in same}) > 1:
+        return Estimate(value=value, low=low, high=high, limited_by="itself", tests=tests)
+    there = "tx" if end else "rx"
+    return Estimate(
+        value=value, low=low, high=high, limited_by="one_of", one_of=(f"{there}:{same[0][3]}",), tests=tests
+    )
+
+
+def _uplink(readings: Sequence[Reading], group: int, kind: str, hosts: Estimates) -> Estimate:
+    """What the flows of a group's tests got together, and whether they could have done more."""
+    totals, tests, limits = [], [], []
+    cpu_bound = False
+    for number, reading in enumerate(readings):
+        if (reading.experiment.kind, reading.experiment.group) != (kind, group):
+            continue
+        rates = {i: rate for i, rate in enumerate(reading.rates) if rate is not None}
+        going = list(rates)
+        if not going:
+            continue
+        totals.append(np.sum(list(rates.values()), axis=0))
+        tests.append(number)
+        cpu_bound |= any(reading.cpu_bound[i] for i in going)
+        ends = [reading.experiment.flows[i] for i in going]
+        limits.append(min(_sum(hosts.tx, {src for src, _ in ends}), _sum(hosts.rx, {dst for _, dst in ends})))
+    if not totals:
+        return Estimate(reason="no flow of it gave a reading")
+    means = [float(total.mean()) for total in totals]
+    full = [mean < SATURATED_RATIO * limit for mean, limit in zip(means, limits, strict=True)]
+    if not any(full):
+        best = int(np.argmax(means))
+        value, low, _ = _interval([totals[best]])
+        return Estimate(value=value, low=low, limited_by="hosts", tests=(tests[best],))
+    kept = [i for i, is_full in enumerate(full) if is_full]
+    value, low, high = _interval([totals[i] for i in kept])
+    chosen = tuple(tests[i] for i in kept)
+    if cpu_bound:
+        return Estimate(value=value, low=low, limited_by="cpu", tests=chosen)
+    return Estimate(value=value, low=low, high=high, limited_by="itself", tests=chosen)
+
+
+def _tell_apart(groups: Sequence[Sequence[int]], readings: Sequence[Reading], found: Estimates) -> None:
+    """Where another group's way in is loaded as much as this one's way out, either may be the limit."""
+    of = {host: group for group, members in enumerate(groups) for host in members}
+    for mine, theirs, end, there in (
+        (found.up, found.down, 1, "down"),
+        (found.down, found.up, 0, "up"),
+    ):
+        for group, one in list(mine.items()):
+            if one.limited_by != "itself":
+                continue
+            suspects = set()
+            for number in one.tests:
+                reading = readings[number]
+                load: dict[int, float] = {}
+                for ends, rate in zip(reading.experiment.flows, reading.rates, strict=True):
+                    if rate is not None:
+                        load[of[ends[end]]] = load.get(of[ends[end]], 0.0) + float(rate.mean())
+                for other, carried in load.items():
+                    capacity = theirs[other].value
+                    if capacity is not None and carried >= SATURATED_RATIO * capacity:
+                        suspects.add(f"{there}:{other}")
+            if suspects:
+                mine[group] = Estimate(
+                    value=one.value, low=one.low, high=one.high, limited_by="one_of",
+                    one_of=tuple(sorted(suspects)), tests=one.tests,
+                )  # fmt: skip
+
+
+def _sum(estimates: dict[int, Estimate], hosts: set[int]) -> float:
+    return sum(estimates[host].value or 0.0 for host in hosts if host in estimates)
+
+
+def _interval(series: Sequence[NDArray[np.float64]]) -> tuple[float, float, float]:
+    """Mean and 95 % interval over the slices of one test, or over the means of several and their slices."""
+    slices = np.concatenate(series)
+    mean = float(np.mean([one.mean() for one in series]))
+    within = _half_width(slices)
+    between = max((abs(float(one.mean()) - mean) for one in series), default=0.0)
+    half = max(within, between)
+    return mean, max(0.0, mean - half), mean + half
+
+
+def _half_width(values: NDArray[np.float64]) -> float:
+    if len(values) < 2:
+        return float(values.mean())
+    t = _T_975[len(values) - 1] if len(values) <= len(_T_975) else 1.96 + 2.5 / len(values)
+    return float(t * values.std(ddof=1) / math.sqrt(len(values)))

@@ -1,0 +1,80 @@
+"""Which flows run at once, to find what hosts and uplinks carry. Hosts are indices, groups lists of them.
+
+Three kinds of tests. ``hosts``: inside every group disjoint pairs, one host of each sending, all groups at
+once, so nothing passes an uplink. ``up``: the hosts of one group send to hosts spread over all
+other groups, so that its way out is the narrowest place and no other group's way in is. ``down``: the
+reverse. Between groups only one test runs at a time.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from netprobe.probe.rounds import Link, one_pass
+
+HOST_PEERS = 3
+"""To how many different peers each host sends inside its group: a slow peer must not look like a slow host."""
+MAX_FLOWS = 64
+"""Of one test of an uplink; hosts beyond that are left out of it."""
+
+Kind = Literal["hosts", "up", "down"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """Flows ``(src, dst)`` that run at once; ``group`` is the index of the group whose uplink is meant."""
+
+    kind: Kind
+    flows: tuple[tuple[int, int], ...]
+    group: int | None = None
+
+
+def experiments(groups: Sequence[Sequence[int]], *, repeats: int = 2, at_once: int = 0) -> list[Experiment]:
+    """All tests, the repeats of an uplink as far apart as they can be; ``at_once`` caps flows inside groups.
+
+    The second and each further even repeat of an uplink uses half of the hosts of a group of four or more:
+    an uplink that is full carries the same from half of them.
+    """
+    found = host_experiments(groups, at_once=at_once)
+    if len(groups) > 1:
+        for repeat in range(repeats):
+            for group, members in enumerate(groups):
+                others = _interleaved([g for i, g in enumerate(groups) if i != group])
+                near = list(members)
+                if repeat % 2 and len(near) >= 4:
+                    near = near[::2]
+                # Peers move on from repeat to repeat, so that one sick host does not spoil all of them.
+                far = [others[(i + repeat) % len(others)] for i in range(len(near[:MAX_FLOWS]))]
+                ends = list(zip(near[:MAX_FLOWS], far, strict=True))
+                found.append(Experiment(kind="up", group=group, flows=tuple(ends)))
+                found.append(Experiment(kind="down", group=group, flows=tuple((b, a) for a, b in ends)))
+    return found
+
+
+def host_experiments(groups: Sequence[Sequence[int]], *, at_once: int = 0) -> list[Experiment]:
+    """Tests inside groups, of disjoint pairs: a host that sends does not receive, so that the
+    acknowledgements of one flow do not wait in the queue of another."""
+    turns = [two_passes_of(members, HOST_PEERS) for members in groups]
+    found = []
+    for turn in range(max(map(len, turns), default=0)):
+        flows = [(link.src, link.dst) for own in turns if turn < len(own) for link in own[turn]]
+        step = at_once or max(1, len(flows))
+        for start in range(0, len(flows), step):
+            found.append(Experiment(kind="hosts", flows=tuple(flows[start : start + step])))
+    return found
+
+
+def two_passes_of(members: Sequence[int], peers: int) -> list[list[Link]]:
+    """The first rounds of the circle method in which each host meets ``peers`` others, then all reversed."""
+    wanted = peers + len(members) % 2  # with odd numbers one host is idle in each round
+    first = list(itertools.islice(one_pass(members), wanted))
+    return first + [[Link(link.dst, link.src) for link in links] for links in first]
+
+
+def _interleaved(groups: Sequence[Sequence[int]]) -> list[int]:
+    """The hosts of several groups, one of each in turn."""
+    longest = max(map(len, groups))
+    return [group[i] for i in range(longest) for group in groups if i < len(group)]

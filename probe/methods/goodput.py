@@ -1,0 +1,240 @@
+"""Goodput of a link: what one TCP test brought, by the receiver's count.
+
+Two ways to measure it: iperf3 as a program of the hosts, and TCP flows of the agents themselves. They read
+different things at short times and on busy processors, so a scan has one way for all of its links: iperf3
+where every host has it, else the agents' own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from netprobe.core.errors import InputError
+from netprobe.core.scan import GoodputReading, Measurement
+from netprobe.probe.agent.messages import ProtocolError
+from netprobe.probe.connection import AgentLostError, TaskFailedError, text_field
+from netprobe.probe.fleet import Member
+from netprobe.probe.iperf3_report import parse_version, version_tuple
+from netprobe.probe.methods.base import Cost, VisitContext
+from netprobe.probe.methods.goodput_iperf3 import Iperf3Way
+from netprobe.probe.methods.goodput_options import (
+    CPU_BOUND,
+    SHORT,
+    GoodputOptions,
+    GoodputSize,
+    Way,
+    measurement_id,
+)
+from netprobe.probe.methods.goodput_tcp import TcpWay
+from netprobe.probe.options import ScanOptions
+from netprobe.probe.result import GOODPUT_KEY
+
+ASSUMED_BYTES_PER_S = 125e6
+"""What a timed test is thought to send, for what a scan will cost: a gigabit a second."""
+VERSION_TIMEOUT_S = 10.0
+_NAMED = 4
+_REMEDY = "(install it, or give --goodput tcp)"
+
+
+class WayChoice:
+    """How the goodput of a scan is measured: found out once, for all of its goodput phases."""
+
+    def __init__(self, asked: Way) -> None:
+        self.asked = asked
+        self.chosen: Way | None = None if asked == "auto" else asked
+        self.without: dict[int, str] = {}
+        """Why a host has no iperf3."""
+        self.versions: dict[str, str] = {}
+        """Version of iperf3 by name of host."""
+        self.warnings: list[str] = []
+        self._looked = asked == "tcp"
+
+    async def look(self, members: Sequence[Member]) -> None:
+        """Ask the hosts that are up, and choose."""
+        if self._looked:
+            return
+        self._looked = True
+        up = [member for member in members if member.up]
+        found = await asyncio.gather(*map(_iperf3_version, up))
+        for member, (version, reason) in zip(up, found, strict=True):
+            if version is None:
+                self.without[member.index] = reason
+            else:
+                self.versions[member.outcome.host.name] = version
+        if self.chosen is None:
+            self.chosen = "tcp" if self.without else "iperf3"
+        if self.asked == "auto" and self.without:
+            names = [m.outcome.host.name for m in up if m.index in self.without]
+            self.warnings.append(
+                f"{_list(names)} {'has' if len(names) == 1 else 'have'} no iperf3: "
+                "goodput is measured by the agents' own TCP flows on all hosts"
+            )
+        if self.chosen == "iperf3":
+            self._warn_of_missing(up)
+            self._warn_of_mixed_versions()
+
+    def _warn_of_missing(self, up: Sequence[Member]) -> None:
+        by_reason: dict[str, list[str]] = {}
+        for member in up:
+            if member.index in self.without:
+                by_reason.setdefault(self.without[member.index], []).append(member.outcome.host.name)
+        self.warnings += [
+            f"no goodput with {_list(names)}: {reason} {_REMEDY}" for reason, names in by_reason.items()
+        ]
+
+    def _warn_of_mixed_versions(self) -> None:
+        by_version: dict[str, list[str]] = {}
+        for name, version in self.versions.items():
+            by_version.setdefault(version, []).append(name)
+        if len(by_version) > 1:
+            parts = [f"{v} on {_list(by_version[v])}" for v in sorted(by_version, key=version_tuple)]
+            self.warnings.append(
+                f"versions of iperf3 differ ({'; '.join(parts)}): they measure differently, and a difference "
+                "of goodput that runs along them may be theirs"
+            )
+
+
+class Goodput:
+    """One test a visit, of one size and number of streams."""
+
+    def __init__(
+        self,
+        options: ScanOptions,
+        goodput: GoodputOptions | None = None,
+        *,
+        size: GoodputSize | None = None,
+        streams: int = 1,
+        choice: WayChoice | None = None,
+        first: bool = True,
+    ) -> None:
+        self._goodput = goodput or GoodputOptions()
+        self._choice = choice or WayChoice(self._goodput.way)
+        self._size = size
+        self._streams = streams
+        self._first = first
+        seconds, ports = self._goodput.seconds, options.port_range
+        count = 0 if size is None else size.bytes
+        self._tcp = TcpWay(seconds=seconds, count=count, streams=streams, ports=ports)
+        self._iperf3 = Iperf3Way(seconds=math.ceil(seconds), count=count, streams=streams, ports=ports)
+        self._cpu_bound: Counter[str] = Counter()
+        self._flags: Counter[str] = Counter()
+        self._read = 0
+
+    @property
+    def measurement(self) -> Measurement:
+        """``goodput`` for the first one, ``goodput:SIZE:STREAMS`` for further ones."""
+        return Measurement(
+            id=measurement_id(self._size, self._streams, first=self._first),
+            key=GOODPUT_KEY,
+            method=self._way.name,
+            unit="B/s",
+            statistic="median",
+            parameters={
+                "way": self._choice.asked,
+                "streams": self._streams,
+                "size_bytes": None if self._size is None else self._size.bytes,
+                **self._way.parameters,
+                **({"versions": dict(self._choice.versions)} if self._way is self._iperf3 else {}),
+            },
+        )
+
+    def cost(self) -> Cost:
+        """Of one visit. A timed one is thought to run at a gigabit a second."""
+        way = self._way
+        if self._size is None:
+            return Cost(seconds=way.visit_s, bytes=round(way.sending_s * ASSUMED_BYTES_PER_S))
+        return Cost(
+            seconds=self._size.bytes / ASSUMED_BYTES_PER_S + way.set_up_s,
+            bytes=self._size.bytes,
+        )
+
+    @property
+    def deadline_s(self) -> float:
+        """Of a visit of healthy agents: longer than any of its requests may take."""
+        return self._way.deadline_s
+
+    async def prepare(self, members: Sequence[Member]) -> dict[int, str]:
+        """Find out the way. Where iperf3 was asked for by name, hosts without it cannot take part."""
+        await self._choice.look(members)
+        if self._way is self._iperf3:
+            return {index: f"{reason} {_REMEDY}" for index, reason in self._choice.without.items()}
+        return {}
+
+    async def visit(self, src: Member, dst: Member, context: VisitContext) -> list[dict[str, Any]]:  # noqa: ARG002
+        """One test."""
+        fields = await self._way.visit(src, dst)
+        reading: GoodputReading | None = fields.get("goodput")
+        if reading is not None:
+            self._read += 1
+            self._flags.update(reading.flags)
+            if CPU_BOUND in reading.flags:
+                self._cpu_bound.update((src.outcome.host.name, dst.outcome.host.name))
+        return [fields]
+
+    async def finish(self, members: Sequence[Member]) -> None:
+        """Close the ports of the agents' own flows; iperf3's servers ended with their tests."""
+        if self._way is self._tcp:
+            await self._tcp.close(members)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader of its readings should know, once it is finished."""
+        warnings = list(self._choice.warnings) if self._first else []
+        id_, bound, short = self.measurement.id, self._flags[CPU_BOUND], self._flags[SHORT]
+        if bound:
+            # Two ends a reading: the hosts that stand in most of them are named.
+            names = [name for name, _count in self._cpu_bound.most_common()]
+            warnings.append(
+                f"{id_}: {bound} of {self._read} readings may be the limit of a processor and not of the "
+                f"network (flag {CPU_BOUND}; most often with {_list(names)})"
+            )
+        if short:
+            warnings.append(
+                f"{id_}: {short} of {self._read} readings of iperf3 are of tests too short to trust "
+                f"(flag {SHORT}): give a larger size, or --goodput tcp"
+            )
+        return warnings
+
+    @property
+    def _way(self) -> TcpWay | Iperf3Way:
+        return self._tcp if self._choice.chosen == "tcp" else self._iperf3
+
+
+async def _iperf3_version(member: Member) -> tuple[str | None, str]:
+    """A host's version, or None and why."""
+    try:
+        if member.connection is None:
+            raise AgentLostError("is not up")
+        answer = await member.connection.request({"type": "iperf_version"}, VERSION_TIMEOUT_S)
+        said = text_field(answer, "output") or ""
+    except TaskFailedError as error:
+        return None, str(error).split(" (ENOENT)")[0]
+    except (AgentLostError, ProtocolError) as error:
+        return None, f"its iperf3 could not be asked for: {error}"
+    except TimeoutError:
+        return None, "its iperf3 could not be asked for in time"
+    version = parse_version(said)
+    return version, f"its iperf3 says {said[:60]!r} of itself"
+
+
+def goodput_methods(
+    options: ScanOptions, goodput: GoodputOptions, sizes: Sequence[GoodputSize | None], streams: Sequence[int]
+) -> list[Goodput]:
+    """A method for each size (None is timed) with each number of streams; all measure in the same way."""
+    combinations = [(size, count) for size in sizes for count in streams]
+    if not combinations or len(set(combinations)) != len(combinations):
+        raise InputError("goodput: sizes and numbers of streams are each to be given once")
+    choice = WayChoice(goodput.way)
+    return [
+        Goodput(options, goodput, size=size, streams=count, choice=choice, first=place == 0)
+        for place, (size, count) in enumerate(combinations)
+    ]
+
+
+def _list(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_NAMED])
+    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"

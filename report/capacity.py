@@ -1,0 +1,66 @@
+"""Capacities in a terminal: a row a group, a row a host, and what to know of them."""
+
+from __future__ import annotations
+
+from rich.table import Table
+
+from netprobe.core.capacity import Capacity, Resource
+from netprobe.report.units import rate
+
+HOSTS_SHOWN = 64
+
+
+def group_table(capacity: Capacity) -> Table:
+    """What each group's uplink carries, and how far its hosts could overrun it."""
+    found = {resource.id: resource for resource in capacity.resources}
+    ratios = {one.group: one.text for one in capacity.oversubscription}
+    table = _table("group", "hosts", "up", "down", "oversubscription")
+    for group in capacity.groups:
+        table.add_row(
+            group.id,
+            str(len(group.hosts)),
+            _cell(found.get(f"up:{group.id}")),
+            _cell(found.get(f"down:{group.id}")),
+            ratios.get(group.id, ""),
+        )
+    return table
+
+
+def host_table(capacity: Capacity) -> Table:
+    """What each host sends and receives."""
+    found = {resource.id: resource for resource in capacity.resources}
+    grouped = [(name, group.id) for group in capacity.groups for name in group.hosts]
+    table = _table("host", "group", "sends", "receives")
+    for name, group in grouped[:HOSTS_SHOWN]:
+        table.add_row(name, group, _cell(found.get(f"tx:{name}")), _cell(found.get(f"rx:{name}")))
+    if len(grouped) > HOSTS_SHOWN:
+        table.add_row(f".. and {len(grouped) - HOSTS_SHOWN} more", "", "", "")
+    return table
+
+
+def capacity_text(capacity: Capacity) -> str:
+    """One line on what was measured, and the warnings."""
+    flows = sum(len(test.flows) for test in capacity.tests)
+    lines = [
+        f"{len(capacity.tests)} tests, {flows} flows in {capacity.duration_s:.1f} s; payload of TCP. "
+        ">: at least that, its hosts or processors were the limit; ~: this or another one named in the file"
+    ]
+    lines += [f"{host.name}: {host.status}: {host.reason}" for host in capacity.hosts if host.status != "ok"]
+    lines += [f"{one.id}: {one.reason}" for one in capacity.resources if one.reason is not None]
+    return "\n".join(lines + [f"warning: {text}" for text in capacity.warnings])
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _cell(resource: Resource | None) -> str:
+    if resource is None:
+        return ""
+    if resource.bytes_per_s is None:
+        return "-"
+    mark = {"hosts": ">", "cpu": ">", "one_of": "~"}.get(resource.limited_by or "", "")
+    return mark + rate(resource.bytes_per_s)

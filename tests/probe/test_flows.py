@@ -1,0 +1,133 @@
+"""TCP flows between real agents on this machine, and the arithmetic of their marks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netprobe.probe.agent.messages import ProtocolError
+from netprobe.probe.events import ignore
+from netprobe.probe.exec_launcher import LocalLauncher
+from netprobe.probe.fleet import Fleet
+from netprobe.probe.flows import Flow, close_flows, run_flows
+from netprobe.probe.options import ScanOptions
+from netprobe.probe.progress import Progress, parse_marks
+
+from .conftest import hosts_named
+
+
+def with_fleet(names: str, work: Callable[[Fleet], Awaitable[None]]) -> None:
+    """Agents on this machine, one a letter of ``names``, while ``work`` runs."""
+
+    async def main() -> None:
+        fleet = Fleet(hosts_named(*names), LocalLauncher(), ScanOptions(), ignore, time.monotonic)
+        try:
+            await fleet.start()
+            await work(fleet)
+        finally:
+            await fleet.end()
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def resident_mb(pid: int) -> float:
+    """Memory of a process that no other one shares, and its share of the rest."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+
+
+def test_flows_of_one_host_run_at_once_both_ways_and_are_counted_by_their_receivers() -> None:
+    async def work(fleet: Fleet) -> None:
+        a, b, c = fleet.members
+        flows = [Flow(src=a, dst=b, streams=2), Flow(src=b, dst=a), Flow(src=a, dst=c)]
+        began = time.monotonic()
+        results = await run_flows(flows, 0.4)
+        assert time.monotonic() - began < 3
+        assert [result.reason for result in results] == [None] * 3
+        for result in results:
+            assert result.progress is not None
+            # The window is the same for all, and each flow was running on both sides of it.
+            assert result.duration_s == pytest.approx(0.32)
+            assert -0.02 < result.progress.first_s < 0.08 and result.progress.last_s > 0.3
+            assert result.bytes_per_s == pytest.approx(result.bytes / result.duration_s, rel=1e-6)
+            assert result.bytes_per_s > 1e6
+            assert result.congestion_control and result.retransmits is not None
+            assert 0 < result.sender_cpu_ratio < 3 and 0 < result.receiver_cpu_ratio < 1.2
+        assert results[0].dst_port != results[1].dst_port
+        # A sized flow brings every byte, and its time is its own.
+        (sized,) = await run_flows([Flow(src=c, dst=b, streams=3)], 5.0, count=3_000_001)
+        assert sized.reason is None and sized.progress is not None
+        assert sized.progress.total == 3_000_001 and 0 < sized.duration_s < 5
+        assert sized.bytes_per_s * sized.duration_s == pytest.approx(sized.bytes, rel=1e-6)
+        for member in fleet.members:
+            assert member.hello is not None and resident_mb(member.hello.pid) < 15
+
+    with_fleet("abc", work)
+
+
+def test_a_stranger_gets_nothing_and_a_flow_that_cannot_connect_costs_itself_alone() -> None:
+    async def work(fleet: Fleet) -> None:
+        a, b = fleet.members
+        (first,) = await run_flows([Flow(src=a, dst=b)], 0.1)
+        assert first.dst_port is not None
+        for said in (b"\0" * 16, b"short", b"GET / HTTP/1.0\r\n\r\n"):
+            with socket.create_connection((b.address, first.dst_port), timeout=5) as stranger:
+                stranger.sendall(said)
+                if said == b"short":
+                    stranger.shutdown(socket.SHUT_WR)
+                answer = b""
+                with contextlib.suppress(ConnectionResetError):
+                    answer = await asyncio.to_thread(stranger.recv, 100)
+                assert answer == b""
+        b_address, b.address = b.address, "127.0.0.9"
+        wrong, good = await run_flows([Flow(src=a, dst=b), Flow(src=b, dst=a)], 0.2)
+        b.address = b_address
+        assert wrong.reason == f"a: 127.0.0.9 port {first.dst_port} (TCP): Connection refused (ECONNREFUSED)"
+        assert good.reason is None and good.bytes_per_s > 0
+        await close_flows(fleet.members)
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((b.address, first.dst_port), timeout=5)
+        # A port outside the range is never taken; one that is taken is said.
+        with socket.socket() as taken:
+            taken.bind((a.address, 0))
+            port = taken.getsockname()[1]
+            (refused,) = await run_flows([Flow(src=b, dst=a)], 0.1, ports=(port, port))
+        assert refused.reason == f"a: no free TCP port in {port}-{port} (EADDRINUSE)"
+
+    with_fleet("ab", work)
+
+
+def test_bytes_between_two_moments_are_linear_between_marks_and_nothing_outside_them() -> None:
+    progress = Progress.of([(5_000_000_000, 100), (6_000_000_000, 300), (8_000_000_000, 400)])
+    assert progress.between(0.0, 1.0) == 200
+    assert progress.between(0.5, 2.0) == 150
+    assert progress.between(-1.0, -0.5) == 0
+    assert progress.between(-1.0, 99.0) == 400
+    assert progress.shifted(2.0).between(2.0, 3.0) == 200
+
+
+@given(
+    st.one_of(
+        st.none(),
+        st.lists(st.lists(st.integers(-5, 1 << 64) | st.floats() | st.booleans(), max_size=3), max_size=5),
+        st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, 10**6)).map(list), max_size=6),
+    )
+)
+def test_marks_from_a_host_are_a_growing_list_or_refused(value: object) -> None:
+    try:
+        marks = parse_marks(value, slack_s=1.0)
+    except ProtocolError:
+        return
+    assert all(a[0] < b[0] and a[1] < b[1] for a, b in itertools.pairwise(marks))
+    if marks:
+        progress = Progress.of(marks)
+        assert progress.between(-1, progress.last_s) == pytest.approx(progress.total)
