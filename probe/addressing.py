@@ -95,6 +95,7 @@ def _given(address: str, options: ScanOptions, resolve: Resolve) -> str | None:
     if _plain(address) is not None:
         return str(ipaddress.ip_address(address))
     found = [a for a in resolve(address) if _plain(a) is not None]
+    found.sort(key=lambda a: ipaddress.ip_address(a).is_loopback)  # only where there is nothing else
     wanted = {"ipv4": (4,), "ipv6": (6,), None: (4, 6)}[options.family]
     for version in wanted:
         for candidate in found:

@@ -19,7 +19,7 @@ def entry(address: str, interface: str = "eth0", *, preferred: bool = False) -> 
     return AddressEntry(address=address, interface=interface, preferred=preferred)
 
 
-NAMES = {"db": ["fd00::9", "10.9.0.9"]}
+NAMES = {"db": ["fd00::9", "10.9.0.9"], "me": ["127.0.1.1"], "both": ["127.0.1.1", "10.9.0.8"]}
 
 
 def choose(
@@ -50,6 +50,19 @@ def test_an_address_on_two_hosts_is_never_probed() -> None:
 def test_loopback_and_link_local_are_never_probed() -> None:
     reports = {"a": [entry("127.0.0.1"), entry("169.254.1.1"), entry("fe80::1"), entry("nonsense")]}
     assert "no IPv4 address" in choose(hosts_named("a"), reports).failures["a"]
+
+
+def test_a_name_that_is_loopback_on_the_controller_is_never_probed() -> None:
+    hosts = (
+        hosts_named("a", address="me")
+        + hosts_named("b", address="both")
+        + hosts_named("c", address="0.0.0.0")
+    )
+    chosen = choose(hosts, {name: [entry("10.0.0.1")] for name in "abc"})
+    assert chosen.addresses == {"b": "10.9.0.8"}
+    assert "its address 'me' is 127.0.1.1 on the controller" in chosen.failures["a"]
+    assert "mend /etc/hosts" in chosen.failures["a"]
+    assert "no address of one host" in chosen.failures["c"]
 
 
 def test_subnet_and_interface_choose() -> None:
