@@ -249,7 +249,7 @@ def test_agents_that_die_or_hang_in_the_middle_cost_their_own_cells(lab: Lab, tm
 
 def test_a_clock_that_jumps_costs_the_readings_it_spoils(lab: Lab) -> None:
     hosts = read_hosts_file(lab.hosts_path)[:3]
-    options = ScanOptions(stamps="user", python=python_with({hosts[0].name: {"clock": 70}}))
+    options = ScanOptions(stamps="user", python=python_with({hosts[0].name: {"clock": 21}}))
     scan = run_scan(hosts, parse_via(lab.via_template), options).scan
     assert scan.status == "ok"
     touched = [visit for visit in scan.visits if hosts[0].name in (visit.src, visit.dst)]
