@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 
@@ -150,8 +151,10 @@ def _build(spec: LabSpec, layout: Layout, state: LabState, lock: int) -> None:
     directory = directory_of(state.name)
     directory.mkdir(mode=0o700)
     state.save(directory)
-    program = compile_switch(directory, lock=lock)
-    make_namespaces(layout, lock=lock)
+    with ThreadPoolExecutor(1) as pool:
+        compiling = pool.submit(compile_switch, directory, lock=lock)
+        make_namespaces(layout, lock=lock)
+    program = compiling.result()
     hostnames = directory / access.HOSTNAMES_DIRECTORY
     hostnames.mkdir(mode=0o700)
     make_hostnames(layout.everyone, hostnames)

@@ -16,11 +16,21 @@ from netprobe.lab.spec import LabSpec
 NETWORK = ipaddress.ip_network("10.77.0.0/16")
 CONTROLLER_ADDRESS = "10.77.0.1"
 CONTROLLER_NAME = "controller"
+# Where every host sends everything: the switch. No host answers to it.
+ROUTER_ADDRESS = "10.77.0.254"
 FABRIC_NAME = "fabric"
 
 # No 0/o, 1/l/i, and no vowels: ids that can be read aloud and spell nothing.
 _LETTERS = "bcdfghjkmnpqrstvwxz"
 _CHARACTERS = _LETTERS + "23456789"
+
+
+def hardware_address(address: str) -> str:
+    """The MAC address that goes with an IPv4 address of a lab: locally administered. switch.c knows it too."""
+    return "02:4e:" + ":".join(f"{int(part):02x}" for part in address.split("."))
+
+
+ROUTER_HARDWARE_ADDRESS = hardware_address(ROUTER_ADDRESS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +50,8 @@ class LabHost:
 
     @property
     def hardware_address(self) -> str:
-        """Its MAC address: locally administered, made from the IPv4 address."""
-        return "02:4e:" + ":".join(f"{int(part):02x}" for part in self.address.split("."))
+        """Its MAC address, made from the IPv4 address."""
+        return hardware_address(self.address)
 
 
 @dataclass(frozen=True, kw_only=True)

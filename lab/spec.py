@@ -20,7 +20,9 @@ from pydantic import (
 from netprobe.core.errors import SpecError
 from netprobe.lab.quantities import delay_s, delay_text, rate_bytes_per_s, rate_text
 
-HOSTS_LIMIT = 250
+HOSTS_LIMIT = 512
+# Unshuffled addresses number the hosts of a rack in one byte.
+RACK_HOSTS_LIMIT = 250
 RACKS_LIMIT = 64
 SLOTS_LIMIT = 1024
 # Below this the switch cannot keep a delay: see docs/lab.md.
@@ -81,7 +83,7 @@ class RackSpec(_Part):
     @field_validator("hosts", mode="before")
     @classmethod
     def _hosts(cls, value: object) -> int:
-        return _whole(value, "hosts", 1, HOSTS_LIMIT)
+        return _whole(value, "hosts", 1, RACK_HOSTS_LIMIT)
 
 
 class PairDelay(_Part):

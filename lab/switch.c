@@ -51,15 +51,16 @@
 #define PACKET_IGNORE_OUTGOING 23
 #endif
 
-#define MAX_PORTS 320
+#define MAX_PORTS 520
 #define MAX_RACKS 80
 #define MAX_IFINDEX 8192
-#define MAC_SLOTS 1024 /* a power of two, well above MAX_PORTS */
+#define MAC_SLOTS 4096 /* a power of two, well above MAX_PORTS */
 #define MAX_CLIENTS 8
 #define LINE_BYTES 256
 #define BATCH 16
 #define FRAME_BYTES 70000
 #define VNET_BYTES sizeof(struct virtio_net_hdr)
+#define IPV4_AT 14 /* of a frame: where its IPv4 header begins */
 
 #define SECOND_NS 1000000000ULL
 #define QUEUE_NS 20000000ULL              /* longest wait for a rate; a longer one is a tail drop */
@@ -336,9 +337,9 @@ static void admit(int src, int dst, const unsigned char *data, uint32_t length, 
 	advance(packet, arrived_ns);
 }
 
-static void route(int ifindex, const unsigned char *data, uint32_t length, uint64_t arrived_ns)
+static void route(int ifindex, unsigned char *data, uint32_t length, uint64_t arrived_ns)
 {
-	const unsigned char *mac = data + VNET_BYTES;
+	unsigned char *mac = data + VNET_BYTES;
 	int src, dst;
 
 	src = ifindex > 0 && ifindex < MAX_IFINDEX ? port_of_ifindex[ifindex] : -1;
@@ -353,6 +354,12 @@ static void route(int ifindex, const unsigned char *data, uint32_t length, uint6
 		return;
 	}
 	dst = port_of_mac(mac);
+	if (dst < 0 && length >= VNET_BYTES + IPV4_AT + 20 && !memcmp(mac + ETH_ALEN * 2, "\x08\x00", 2)) {
+		/* To the router, which is us. A host's hardware address is made from its IPv4 address. */
+		memcpy(mac, "\x02\x4e", 2);
+		memcpy(mac + 2, mac + IPV4_AT + 16, 4);
+		dst = port_of_mac(mac);
+	}
 	if (dst < 0 || dst == src)
 		stats.dropped_unknown++;
 	else

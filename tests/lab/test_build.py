@@ -237,11 +237,12 @@ class TestRealLabs:
 @pytest.mark.lab
 def test_many_hosts_are_made_in_seconds() -> None:
     started = time.monotonic()
-    with temporary(parse_spec("racks: [40, 24]")) as lab:
-        assert time.monotonic() - started < 10
-        argv = lab.exec_argv(None, ["ip", "neigh", "show", "nud", "permanent"])
-        shown = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
-        assert len(shown.splitlines()) == 64
+    with temporary(parse_spec("racks: [140, 140]")) as lab:
+        # A few seconds on two idle cores; the rest is room for a busy machine.
+        assert time.monotonic() - started < 60
+        for host in (lab.hosts[0], lab.hosts[-1]):
+            argv = lab.exec_argv(None, ["ping", "-c1", "-W5", host.address])
+            assert subprocess.run(argv, capture_output=True, check=False, timeout=20).returncode == 0
 
 
 def test_without_root_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

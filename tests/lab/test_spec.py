@@ -91,7 +91,7 @@ background: [1]
         ("racks: []", "1 to 64 racks"),
         ("racks: [true]", "racks.0"),
         ("racks: [251]", "from 1 to 250"),
-        ("racks: [200, 200]", "at most 250"),
+        ("racks: [200, 200, 113]", "at most 512"),
         ("racks: [1]\ndelay_pairs: [{racks: [0, 3], delay: 1ms}]", "rack 3 does not exist"),
         (
             "racks: [1, 1]\ndelay_pairs:\n- {racks: [0, 1], delay: 1ms}\n- {racks: [1, 0], delay: 2ms}",
