@@ -90,7 +90,11 @@ def exec_(
 def set_(
     name: Annotated[str, typer.Argument(metavar="LAB", help="Name of the lab.")],
     what: Annotated[
-        str, typer.Argument(metavar="WHAT", help="A host, a rack (rack0), two (rack0:rack1) or all.")
+        str,
+        typer.Argument(
+            metavar="WHAT",
+            help="A host, two (a:b, or a>b for one way), a rack (rack0), two (rack0:rack1), or all.",
+        ),
     ],
     settings: Annotated[list[str], typer.Argument(metavar="KEY=VALUE...", help="rate=80Mbit/s, say.")],
     quiet: QuietOption = False,

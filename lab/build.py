@@ -16,6 +16,7 @@ from datetime import datetime, timezone
 from netprobe.core.document import write_document
 from netprobe.core.errors import InputError, OutputExistsError
 from netprobe.lab import access
+from netprobe.lab.fields import check_name
 from netprobe.lab.fleet import TRUTH_FILE, Lab, find, unknown_lab
 from netprobe.lab.kernel import (
     NETNS,
@@ -29,7 +30,7 @@ from netprobe.lab.kernel import (
     unmount_below,
 )
 from netprobe.lab.layout import Layout, lay_out
-from netprobe.lab.spec import LabSpec, check_name
+from netprobe.lab.spec import LabSpec
 from netprobe.lab.state import (
     LOCK_WAIT_S,
     STATE_FILE,
@@ -158,7 +159,9 @@ def _build(spec: LabSpec, layout: Layout, state: LabState, lock: int) -> None:
     hostnames = directory / access.HOSTNAMES_DIRECTORY
     hostnames.mkdir(mode=0o700)
     make_hostnames(layout.everyone, hostnames)
-    switch = start_switch(program, directory, switch_config(spec, layout), layout.fabric_target, lock=lock)
+    switch = start_switch(
+        program, directory, switch_config(spec, layout, seed=state.seed), layout.fabric_target, lock=lock
+    )
     program.unlink()
     (directory / access.HOSTS_FILE).write_text(access.hosts_text(layout), encoding="ascii")
     truth = make_truth(spec, layout, lab=state.name, seed=state.seed)

@@ -67,6 +67,13 @@ class Layout:
         """All hosts and, last, the controller: the ports of the switch in order."""
         return (*self.hosts, self.controller)
 
+    def at(self, rack: int, place: int) -> LabHost:
+        """The host at a place in a rack, both from 0; ValueError when there is none."""
+        within = [host for host in self.hosts if host.rack == rack]
+        if place >= len(within):
+            raise ValueError(f"there is no host {place} in rack{rack}")
+        return within[place]
+
     @property
     def namespaces(self) -> tuple[str, ...]:
         """The names of all network namespaces of the lab."""

@@ -22,7 +22,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from netprobe.core.errors import InputError, InternalError
-from netprobe.lab.spec import NAME_PATTERN
+from netprobe.lab.fields import NAME_PATTERN
 
 LABS = Path("/run/netprobe/labs")
 STATE_FILE = "state.json"
