@@ -14,7 +14,8 @@ from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 
 from netprobe.core.document import write_document
-from netprobe.core.errors import InputError, OutputExistsError
+from netprobe.core.errors import InputError, OutputExistsError, PlatformError
+from netprobe.core.namespaces import is_one_user_world
 from netprobe.lab import access
 from netprobe.lab.fields import check_name
 from netprobe.lab.fleet import TRUTH_FILE, Lab, find, unknown_lab
@@ -83,6 +84,10 @@ def down_all() -> list[str]:
 def check_machine(*, sshd: bool = False) -> None:
     """Raise PlatformError, before anything is made, when this machine cannot hold a lab."""
     require_root()
+    if sshd and is_one_user_world():
+        raise PlatformError(
+            "sshd on a lab's hosts needs root: run the same command with sudo, or without sshd"
+        )
     for program in ("ip", "nsenter", *(("sshd", "ssh-keygen") if sshd else ())):
         find_program(program)
     find_compiler()

@@ -1076,8 +1076,10 @@ static void open_packet_socket(void)
 	if (setsockopt(packet_fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on)))
 		die("SO_TIMESTAMPNS");
 	setsockopt(packet_fd, SOL_PACKET, PACKET_QDISC_BYPASS, &on, sizeof(on));
-	setsockopt(packet_fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes));
-	setsockopt(packet_fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes));
+	if (setsockopt(packet_fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)))
+		setsockopt(packet_fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)); /* as much as a user may */
+	if (setsockopt(packet_fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
+		setsockopt(packet_fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	if (bind(packet_fd, (struct sockaddr *)&any, sizeof(any)))
 		die("bind packet socket");
 }
@@ -1146,6 +1148,7 @@ static void go_to_background(const char *pidfile)
 int main(int argc, char **argv)
 {
 	struct sched_param fifo = {.sched_priority = 50};
+	bool privileged;
 
 	if (argc != 3) {
 		fprintf(stderr, "usage: switch CONTROL_SOCKET PIDFILE < CONFIG\n");
@@ -1159,10 +1162,12 @@ int main(int argc, char **argv)
 	/* Each of these makes the delays exact under load; without them it still works. */
 	prctl(PR_SET_NAME, "netprobe-switch");
 	prctl(PR_SET_TIMERSLACK, 1UL);
-	sched_setscheduler(0, SCHED_FIFO, &fifo);
+	privileged = !sched_setscheduler(0, SCHED_FIFO, &fifo);
 	mallopt(M_MMAP_THRESHOLD, 1 << 30);
 	mallopt(M_TRIM_THRESHOLD, 1 << 30);
-	mlockall(MCL_CURRENT | MCL_FUTURE);
+	/* An ordinary user may lock a little, and then gets no more memory at all. */
+	if (privileged)
+		mlockall(MCL_CURRENT | MCL_FUTURE);
 	run();
 	unlink(argv[1]);
 	unlink(argv[2]);
