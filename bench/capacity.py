@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from _tables import heading, quantile, table
 
@@ -52,7 +53,7 @@ def main() -> None:
     print(f"wall time of `netprobe capacity`: {quantile(walls, 0.5):.0f} s (22 tests of 1 s)")
 
 
-def measure(seed: int, rate: str) -> tuple[dict[str, object], float]:
+def measure(seed: int, rate: str) -> tuple[dict[str, Any], float]:
     """One lab: scan, map, capacity; the document and the seconds of the last one."""
     spec = {"name": "bench-capacity", "racks": [4, 4, 4, 4], "host_rate": rate, "uplink_rate": rate}
     with tempfile.TemporaryDirectory() as folder, temporary(LabSpec.from_spec(spec), seed=seed) as lab:

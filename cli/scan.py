@@ -9,6 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from netprobe.cli.export import FormatOption, SlotsOption
+from netprobe.cli.goodput import (
+    GoodputOption,
+    GoodputSecondsOption,
+    MeasureOption,
+    SizeOption,
+    StreamsOption,
+)
 from netprobe.cli.launching import (
     FanOutOption,
     ListenOption,
@@ -74,6 +81,11 @@ def scan(
     interface: Annotated[
         str | None, typer.Option("--interface", help="Probe the addresses of this interface.")
     ] = None,
+    measure: MeasureOption = "rtt",
+    goodput: GoodputOption = None,
+    goodput_seconds: GoodputSecondsOption = None,
+    size: SizeOption = None,
+    streams: StreamsOption = None,
     groups: GroupsOption = "natural",
     k: KOption = None,
     elasticity: ElasticityOption = 2.0,
@@ -99,6 +111,7 @@ def scan(
     from netprobe.cli.plan import check_objective
     from netprobe.core.errors import InputError
     from netprobe.pipeline.chain import ChainOptions
+    from netprobe.pipeline.measuring import parse_measuring
     from netprobe.probe.options import ScanOptions
 
     if (hosts is None) == (lab is None) and (lab is not None or via not in KNOW_THEIR_HOSTS):
@@ -123,6 +136,9 @@ def scan(
             python=python,
             setup=setup,
             seed=seed,
+        ),
+        measuring=parse_measuring(
+            measure, goodput=goodput, goodput_seconds=goodput_seconds, size=size, streams=streams
         ),
         map=map_options(groups=groups, k=k, elasticity=elasticity, method=method, alpha=alpha),
         objective=check_objective(objective),
@@ -208,8 +224,9 @@ def _show(chain: Chain, output: Output) -> None:
     if output.json or output.quiet:
         return
     from netprobe.report import terminal
+    from netprobe.report.goodput import goodput_text
 
-    output.say(terminal.scan_text(chain.scan), "")
+    output.say(terminal.scan_text(chain.scan), *goodput_text(chain.scan), "")
     if chain.map is not None and len(chain.scan.hosts) > 1:
         console = output.console()
         output.say(

@@ -20,6 +20,7 @@ from netprobe.formats import writer_named
 from netprobe.pipeline import files
 from netprobe.pipeline.exporting import Exported, export_hostfile
 from netprobe.pipeline.mapping import MapOptions, map_scan
+from netprobe.pipeline.measuring import Measuring, phases_for
 from netprobe.pipeline.planning import plan_order
 from netprobe.pipeline.scanning import scan
 from netprobe.pipeline.scoring import Score, score_map
@@ -37,6 +38,7 @@ class ChainOptions:
     """What the stages are told. ``last`` is the stage after which to stop."""
 
     scan: ScanOptions = field(default_factory=ScanOptions)
+    measuring: Measuring = field(default_factory=Measuring)
     map: MapOptions = field(default_factory=MapOptions)
     objective: Objective = "sum"
     root: str | None = None
@@ -93,7 +95,14 @@ def run_chain(
     check_chain(options, hosts)
     until = STAGES.index(options.last)
     on_stage("scan")
-    scanned = scan(hosts, launcher=launcher, folder=folder, options=options.scan, on_event=on_event)
+    scanned = scan(
+        hosts,
+        launcher=launcher,
+        folder=folder,
+        options=options.scan,
+        phases=phases_for(options.scan, options.measuring),
+        on_event=on_event,
+    )
     if until < STAGES.index("map"):
         return Chain(folder=folder, scan=scanned)
     on_stage("map")

@@ -16,7 +16,7 @@ from netprobe.probe.journal import Journal
 from netprobe.probe.launch import Launcher
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.result import NoReadingError, ScanOutcome
-from netprobe.probe.session import run_scan
+from netprobe.probe.session import Phase, run_scan
 
 
 def scan(
@@ -25,6 +25,7 @@ def scan(
     launcher: Launcher,
     folder: Path,
     options: ScanOptions | None = None,
+    phases: Sequence[Phase] = (),
     on_event: OnEvent = ignore,
 ) -> Scan:
     """Probe the hosts and write scan.json, its samples and its journal into ``folder`` (which exists).
@@ -36,7 +37,7 @@ def scan(
     options = options or ScanOptions()
     with Journal(folder / files.JOURNAL, hosts, options.as_dict()) as journal:
         try:
-            outcome = run_scan(hosts, launcher, options, journal=journal, on_event=on_event)
+            outcome = run_scan(hosts, launcher, options, phases=phases, journal=journal, on_event=on_event)
         except NoReadingError as error:
             write_outcome(error.outcome, folder)
             raise

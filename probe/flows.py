@@ -23,6 +23,8 @@ from netprobe.probe.visits import NS_PER_S
 CLOCK_TRIES = 3
 CPU_BOUND_RATIO = 0.9
 """A thread that sends or receives and takes this much of a core is what limits its flow."""
+CPU_WAIT_RATIO = 0.5
+"""One that waits for a processor this much of the time may have left the network idle."""
 _TOKEN_BYTES = 16
 _SETUP_S = 5.0
 """For an answer that needs no more than the way there and back."""
@@ -119,6 +121,11 @@ def ramp_of(seconds: float) -> float:
     return min(max(0.2 * seconds, 0.05), 2.0, seconds / 2)
 
 
+def _slice_s(seconds: float) -> float:
+    """Between two marks: two hundred of them, no finer than 2 ms, no coarser than 50 ms unless it lasts."""
+    return max(min(seconds / 200, 0.05), 0.002, seconds / 4000)
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Clock:
     """A host's monotonic clock less this one's, in ns, and half of the round trip it was read in."""
@@ -176,6 +183,7 @@ class _Running:
         self._progress: Progress | None = None
         self._first_ns = 0
         self._receiver_cpu_ratio = 0.0
+        self._receiver_bound = False
 
     def fail(self, reason: str) -> None:
         if self.reason is None:
@@ -189,7 +197,7 @@ class _Running:
                 "address": self.flow.dst.address,
                 "ports": list(self._ports),
                 "streams": self.flow.streams,
-                "slice_ns": round(min(max(self._seconds / 200, 0.002), 0.05) * NS_PER_S),
+                "slice_ns": round(_slice_s(self._seconds) * NS_PER_S),
                 "limit_ns": round((self._seconds + 1) * NS_PER_S),
             },
             _SETUP_S,
@@ -224,7 +232,7 @@ class _Running:
             retransmits=None if retransmits is None else whole_field(answer, "retransmits", _LIMIT),
             congestion_control=text_field(answer, "congestion"),
             sender_cpu_ratio=whole_field(answer, "cpu_ns", _LIMIT) / took_ns,
-            cpu_bound=whole_field(answer, "busiest_ns", _LIMIT) / took_ns >= CPU_BOUND_RATIO,
+            cpu_bound=_is_bound(answer, "busiest_ns", took_ns),
             src_port=whole_field(answer, "source_port", 65535),
             dst_port=self.port,
         )
@@ -245,8 +253,9 @@ class _Running:
             self.fail(f"{peer} took the connection and no data came: are large packets dropped (MTU)?")
             return
         ended_ns = whole_field(answer, "ended_ns", _LIMIT)
-        cpu_ns = whole_field(answer, "cpu_ns", _LIMIT)
-        self._receiver_cpu_ratio = cpu_ns / max(1, ended_ns - marks[0][0])
+        took_ns = max(1, ended_ns - marks[0][0])
+        self._receiver_cpu_ratio = whole_field(answer, "cpu_ns", _LIMIT) / took_ns
+        self._receiver_bound = _is_bound(answer, "cpu_ns", took_ns)
         clock = self.clocks[1]
         self._first_ns = marks[0][0] - (clock.offset_ns if clock is not None else 0)
         self._progress = Progress.of(marks)
@@ -285,5 +294,11 @@ class _Running:
             bytes=round(arrived),
             duration_s=end - begin,
             receiver_cpu_ratio=self._receiver_cpu_ratio,
-            cpu_bound=self._sent.cpu_bound or self._receiver_cpu_ratio >= CPU_BOUND_RATIO,
+            cpu_bound=self._sent.cpu_bound or self._receiver_bound,
         )
+
+
+def _is_bound(answer: dict[str, Any], key: str, took_ns: int) -> bool:
+    """Whether the busiest thread of an end was at the limit of its processor, or did not get one."""
+    busy, waiting = whole_field(answer, key, _LIMIT), whole_field(answer, "wait_ns", _LIMIT)
+    return busy >= CPU_BOUND_RATIO * took_ns or waiting >= CPU_WAIT_RATIO * took_ns

@@ -47,6 +47,19 @@ class GoodputRounds:
         return None if self._plan is None else self._plan.extent
 
 
+def least_extent(sizes: Sequence[int]) -> Extent:
+    """All links of groups of these sizes, and the least number of rounds they need under the two rules."""
+    hosts, groups = sum(sizes), len(sizes)
+    links = hosts * (hosts - 1)
+    across = links - sum(size * (size - 1) for size in sizes)
+    rounds = max(
+        -(-across // max(1, groups // 2)),
+        max((2 * size * (hosts - size) for size in sizes), default=0),
+        max((2 * (size - 1 + size % 2) for size in sizes if size > 1), default=0),
+    )
+    return Extent(rounds=rounds, links=links)
+
+
 class _Queue:
     """Links still to be tested between two groups, or inside one. ``held`` are those put back."""
 

@@ -75,6 +75,7 @@ def build_outcome(
     rounds: int,
     duration_s: float,
     interrupted: bool = False,
+    warnings: Sequence[str] = (),
 ) -> ScanOutcome:
     """The document and the arrays. Raises NoReadingError for two hosts or more without a reading,
     and for a single host that was not reached."""
@@ -96,6 +97,7 @@ def build_outcome(
         loss_ratio=matrices["loss_ratio"],
         ipdv_s=matrices["ipdv_s"],
         **other_matrices(len(outcomes), ordered, measurements),
+        warnings=list(warnings),
         visits=VisitTable.of(_document_visit(visit, names) for visit in ordered),
         rounds=rounds,
         duration_s=duration_s,

@@ -22,7 +22,7 @@ from netprobe.probe.events import OnEvent, RoundDone, ScanWarning, VisitDone, ig
 from netprobe.probe.fleet import Fleet, Member
 from netprobe.probe.journal import Journal
 from netprobe.probe.launch import Launcher
-from netprobe.probe.methods.base import Method, VisitContext
+from netprobe.probe.methods.base import Method, VisitContext, Warns
 from netprobe.probe.methods.stamp import Stamp
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.result import ScanOutcome, build_outcome
@@ -280,7 +280,16 @@ async def measure(
         rounds=session.rounds,
         duration_s=duration,
         interrupted=interrupted,
+        warnings=_warnings(phases, on_event),
     )
+
+
+def _warnings(phases: Sequence[Phase], on_event: OnEvent) -> list[str]:
+    """What the methods say of their readings, told as events too."""
+    warnings = [text for phase in phases if isinstance(phase.method, Warns) for text in phase.method.warnings]
+    for text in warnings:
+        on_event(ScanWarning(text=text))
+    return warnings
 
 
 def run_scan(

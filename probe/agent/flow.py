@@ -70,6 +70,7 @@ def collect(message: dict[str, Any], resources: dict[str, Any]) -> Answer:
         "ended": ended,
         "marks": list(receiver.marks),
         "cpu_ns": receiver.cpu_ns,
+        "wait_ns": receiver.wait_ns,
         "ended_ns": receiver.ended_ns,
     }
     return answer, None

@@ -14,6 +14,7 @@ import time
 
 from . import packet
 from .listening import bind_in_range, family_of
+from .thread_use import thread_use
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Receiver:
         self.limit_ns = limit_ns
         self.socks = []  # type: list[socket.socket]
         self.marks = []  # type: list[tuple[int, int]]
-        self.cpu_ns = 0
+        self.cpu_ns = self.wait_ns = 0
         self.ended_ns = 0
         self.closed = False
         self.done = threading.Event()
@@ -59,11 +60,12 @@ class Receiver:
                 sock.close()
 
     def _run(self) -> None:
-        began = time.thread_time_ns()
+        cpu, waited = thread_use()
         try:
             self._count()
         finally:
-            self.cpu_ns = time.thread_time_ns() - began
+            now = thread_use()
+            self.cpu_ns, self.wait_ns = now[0] - cpu, now[1] - waited
             self.ended_ns = time.monotonic_ns()
             for sock in self.socks:
                 sock.close()

@@ -11,6 +11,7 @@ import threading
 import time
 
 from .listening import family_of
+from .thread_use import thread_use
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class FlowSender:
             "retransmits": retransmits,
             "cpu_ns": sum(cpu),
             "busiest_ns": max(cpu),
+            "wait_ns": max(stream.wait_ns for stream in self.streams),
             "duration_ns": took,
         }
 
@@ -96,7 +98,7 @@ class Stream:
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
-        self.cpu_ns = 0
+        self.cpu_ns = self.wait_ns = 0
         self.done = threading.Event()
 
     @property
@@ -113,7 +115,7 @@ class Stream:
         self.done.wait(max(0, until - time.monotonic_ns()) / 1e9)
 
     def _push(self, block: memoryview, count: int | None) -> None:
-        began = time.thread_time_ns()
+        cpu, waited = thread_use()
         try:
             while count is None or count > 0:
                 sent = self.sock.send(block if count is None else block[:count])
@@ -121,7 +123,8 @@ class Stream:
         except OSError:
             pass  # how a timed stream ends; of any other end the receiver's count tells
         finally:
-            self.cpu_ns = time.thread_time_ns() - began
+            now = thread_use()
+            self.cpu_ns, self.wait_ns = now[0] - cpu, now[1] - waited
             self.done.set()
 
 

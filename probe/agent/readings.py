@@ -72,7 +72,12 @@ class Readings:
     def answered(self, reply: packet.Reply, kernel: int, now: int, monotonic: int) -> None:
         """A reply came in; ``kernel`` is its receive stamp, 0 when there is none. A late one is lost."""
         trip = self.trips.get(reply.seq)
-        if trip is None or monotonic - trip.t1_monotonic > self.timeout_ns:
+        if trip is None:
+            return
+        took = monotonic - trip.t1_monotonic
+        if kernel and 0 < kernel - trip.t1 < took:
+            took = kernel - trip.t1  # it may have waited in the queue since
+        if took > self.timeout_ns:
             return
         previous = self.trips.get(reply.previous_seq)
         if reply.previous_kernel and previous is not None:
@@ -83,7 +88,7 @@ class Readings:
         trip.reply, trip.t4, trip.t4_kernel, trip.t4_monotonic = reply, now, kernel, monotonic
         trip.arrival = self.arrivals
         self.arrivals += 1
-        self.longest_ns = max(self.longest_ns, monotonic - trip.t1_monotonic)
+        self.longest_ns = max(self.longest_ns, took)
         if 1 <= reply.seq <= self.count:
             self.received += 1
 

@@ -25,6 +25,8 @@ WARM_UP_WAIT_NS = 250000000
 MIN_GRACE_NS = 20000000
 FLUSHES = 3
 REFUSALS = 3
+COLLECT_PROBES, COLLECT_NS = 16, 20000000
+"""How many replies, and for how long, may wait in the socket's queue (it holds more than 200)."""
 _MASK = (1 << 64) - 1
 _REFUSED = (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EACCES, errno.EPERM)
 _FULL = (errno.ENOBUFS, errno.EAGAIN, errno.ENOMEM)
@@ -55,6 +57,8 @@ class Series:
         self.refused = 0
         self.unsent = 0
         self.sends = 0
+        self.collect_at = 0
+        self.collect_by = 0
         self.pending = {}  # type: dict[int, int]
         self.random = ssid * 0x9E3779B97F4A7C15 + time.monotonic_ns() & _MASK
         self.sock = stamping.udp_socket(address)
@@ -95,7 +99,7 @@ class Series:
         self._receive_until(self.start + min(WARM_UP_WAIT_NS, self.timeout_ns), 0)
         due = time.monotonic_ns()
         for seq in range(1, self.count + 1):
-            self._receive_until(due, None)
+            self._wait_until(due)
             if self.reason is not None:
                 return
             self._send(seq)
@@ -103,6 +107,29 @@ class Series:
             due = max(due, time.monotonic_ns() - self.interval_ns) + self._spacing()
         self._receive_until(due, None)
         self._flush()
+
+    def _wait_until(self, due: int) -> None:
+        """Let time pass until the next probe is due.
+
+        Where the kernel stamps what arrives, nobody need be awake when it does: replies are taken up some
+        at a time, which costs a third of the processor's time that waking up for each would.
+        """
+        if self.level == "user":
+            self._receive_until(due, None)
+            return
+        now = time.monotonic_ns()
+        if self.sends >= self.collect_at or now >= self.collect_by:
+            self._receive_waiting()
+            now = time.monotonic_ns()
+            self.collect_at, self.collect_by = self.sends + COLLECT_PROBES, now + COLLECT_NS
+        if due > now:
+            time.sleep((due - now) / 1e9)
+
+    def _receive_waiting(self) -> None:
+        """Take what has come in by now."""
+        for _ in range(2 * COLLECT_PROBES + 8):
+            if self.reason is not None or not self._receive():
+                return
 
     def _flush(self) -> None:
         """Fetch the last departure stamp and give late replies their time.
@@ -135,13 +162,12 @@ class Series:
             if error.errno in _FULL:
                 self.unsent += 1
             self.pending.clear()
-            self.sends = 0
+            self.sends = self.collect_at = 0
             stamping.enable(self.sock, self.level)  # whether a failed send was numbered differs by kernel
             return
         if self.level == "kernel":
             self.pending[self.sends] = seq
-            self.sends += 1
-            self._collect_stamps()
+        self.sends += 1
 
     def _receive_until(self, deadline: int, awaited: int | None) -> None:
         """Take replies until ``deadline``, or until probe ``awaited`` (-1: every probe) is answered."""
@@ -161,7 +187,8 @@ class Series:
             return self.readings.received >= self.count
         return self.readings.is_answered(awaited)
 
-    def _receive(self) -> None:
+    def _receive(self) -> bool:
+        """Take a reply, and the stamps of what has left; whether there was a reply or an error."""
         if self.pending:
             self._collect_stamps()
         try:
@@ -169,15 +196,16 @@ class Series:
         except BlockingIOError:
             if not self.pending:
                 stamping.read_transmit_stamp(self.sock)  # a stray entry would keep select busy
-            return
+            return False
         except OSError as error:
             self._note_error(error)
-            return
+            return True
         monotonic = time.monotonic_ns()
         now = time.time_ns()
         reply = packet.parse_reply(data, self.ssid, self.token)
         if reply is not None:
             self.readings.answered(reply, stamping.kernel_stamp(ancillary), now, monotonic)
+        return True
 
     def _collect_stamps(self) -> None:
         while self.pending:

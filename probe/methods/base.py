@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from netprobe.core.scan import Measurement
 from netprobe.probe.fleet import Member
@@ -61,4 +61,14 @@ class Method(Protocol):
 
     async def finish(self, members: Sequence[Member]) -> None:
         """After the last round, also after an interruption: close what ``prepare`` or visits opened."""
+        ...
+
+
+@runtime_checkable
+class Warns(Protocol):
+    """A method that has something to say of its readings."""
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What a reader should know, once the method is finished; they go into the document."""
         ...

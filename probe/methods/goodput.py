@@ -21,16 +21,23 @@ from netprobe.probe.fleet import Member
 from netprobe.probe.iperf3_report import parse_version, version_tuple
 from netprobe.probe.methods.base import Cost, VisitContext
 from netprobe.probe.methods.goodput_iperf3 import Iperf3Way
-from netprobe.probe.methods.goodput_options import GoodputOptions, GoodputSize, Way, measurement_id
+from netprobe.probe.methods.goodput_options import (
+    CPU_BOUND,
+    SHORT,
+    GoodputOptions,
+    GoodputSize,
+    Way,
+    measurement_id,
+)
 from netprobe.probe.methods.goodput_tcp import TcpWay
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.result import GOODPUT_KEY
 
-CPU_BOUND = "cpu_bound"
 ASSUMED_BYTES_PER_S = 125e6
 """What a timed test is thought to send, for what a scan will cost: a gigabit a second."""
 VERSION_TIMEOUT_S = 10.0
 _NAMED = 4
+_REMEDY = "(install it, or give --goodput tcp)"
 
 
 class WayChoice:
@@ -67,7 +74,17 @@ class WayChoice:
                 "goodput is measured by the agents' own TCP flows on all hosts"
             )
         if self.chosen == "iperf3":
+            self._warn_of_missing(up)
             self._warn_of_mixed_versions()
+
+    def _warn_of_missing(self, up: Sequence[Member]) -> None:
+        by_reason: dict[str, list[str]] = {}
+        for member in up:
+            if member.index in self.without:
+                by_reason.setdefault(self.without[member.index], []).append(member.outcome.host.name)
+        self.warnings += [
+            f"no goodput with {_list(names)}: {reason} {_REMEDY}" for reason, names in by_reason.items()
+        ]
 
     def _warn_of_mixed_versions(self) -> None:
         by_version: dict[str, list[str]] = {}
@@ -104,6 +121,7 @@ class Goodput:
         self._tcp = TcpWay(seconds=seconds, count=count, streams=streams, ports=ports)
         self._iperf3 = Iperf3Way(seconds=math.ceil(seconds), count=count, streams=streams, ports=ports)
         self._cpu_bound: Counter[str] = Counter()
+        self._flags: Counter[str] = Counter()
         self._read = 0
 
     @property
@@ -143,10 +161,7 @@ class Goodput:
         """Find out the way. Where iperf3 was asked for by name, hosts without it cannot take part."""
         await self._choice.look(members)
         if self._way is self._iperf3:
-            return {
-                index: f"{reason} (install it, or give --goodput tcp)"
-                for index, reason in self._choice.without.items()
-            }
+            return {index: f"{reason} {_REMEDY}" for index, reason in self._choice.without.items()}
         return {}
 
     async def visit(self, src: Member, dst: Member, context: VisitContext) -> list[dict[str, Any]]:  # noqa: ARG002
@@ -155,9 +170,9 @@ class Goodput:
         reading: GoodputReading | None = fields.get("goodput")
         if reading is not None:
             self._read += 1
+            self._flags.update(reading.flags)
             if CPU_BOUND in reading.flags:
                 self._cpu_bound.update((src.outcome.host.name, dst.outcome.host.name))
-                self._cpu_bound[""] += 1
         return [fields]
 
     async def finish(self, members: Sequence[Member]) -> None:
@@ -169,13 +184,18 @@ class Goodput:
     def warnings(self) -> list[str]:
         """What a reader of its readings should know, once it is finished."""
         warnings = list(self._choice.warnings) if self._first else []
-        bound = self._cpu_bound[""]
+        id_, bound, short = self.measurement.id, self._flags[CPU_BOUND], self._flags[SHORT]
         if bound:
             # Two ends a reading: the hosts that stand in most of them are named.
-            names = [name for name, _count in self._cpu_bound.most_common() if name]
+            names = [name for name, _count in self._cpu_bound.most_common()]
             warnings.append(
-                f"{self.measurement.id}: {bound} of {self._read} readings may be the limit of a processor and "
-                f"not of the network (flag {CPU_BOUND}; most often with {_list(names)})"
+                f"{id_}: {bound} of {self._read} readings may be the limit of a processor and not of the "
+                f"network (flag {CPU_BOUND}; most often with {_list(names)})"
+            )
+        if short:
+            warnings.append(
+                f"{id_}: {short} of {self._read} readings of iperf3 are of tests too short to trust "
+                f"(flag {SHORT}): give a larger size, or --goodput tcp"
             )
         return warnings
 

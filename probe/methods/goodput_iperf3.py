@@ -10,13 +10,15 @@ from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.connection import AgentLostError, TaskFailedError, whole_field
 from netprobe.probe.fleet import Member
 from netprobe.probe.iperf3_report import ReportError, parse_report
-from netprobe.probe.methods.goodput_options import longest_s
+from netprobe.probe.methods.goodput_options import CPU_BOUND, SHORT, longest_s
 
 SERVE_S = 15.0
 STOP_S = 5.0
 SPARE_S = 5.0
 """What a client may take beyond its test: to start, to connect, to fetch the server's figures."""
 ANSWER_S = 5.0
+SHORT_S = 0.05
+"""Below this its figures are off by 10 % and more: the server stops counting when the client is done."""
 
 
 class Iperf3Way:
@@ -126,6 +128,6 @@ class Iperf3Way:
                 receiver_cpu_ratio=report.receiver_cpu_ratio,
                 version=report.version,
                 congestion_control=report.congestion_control,
-                flags=["cpu_bound"] if report.cpu_bound else [],
+                flags=[CPU_BOUND] * report.cpu_bound + [SHORT] * (report.duration_s < SHORT_S),
             )
         }

@@ -11,6 +11,10 @@ from netprobe.core.errors import InputError
 
 Way = Literal["auto", "iperf3", "tcp"]
 WAYS: tuple[Way, ...] = ("auto", "iperf3", "tcp")
+CPU_BOUND = "cpu_bound"
+"""Flag of a reading that a processor may have set, and not the network."""
+SHORT = "short"
+"""Flag of a reading of iperf3 over too short a time."""
 MAX_SECONDS = 600.0
 MIN_SECONDS = 0.1
 MAX_STREAMS = 64
@@ -25,7 +29,7 @@ class GoodputOptions:
 
     way: Way = "auto"
     """``iperf3``, ``tcp`` (the agents' own flows), or ``auto``: iperf3 where every host has it."""
-    seconds: float = 0.45
+    seconds: float = 0.42
     """Of a timed test, and the longest a sized one may take is ten times that and ten seconds. iperf3 knows
     whole seconds only, and rounds it up."""
 

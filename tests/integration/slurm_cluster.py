@@ -17,7 +17,7 @@ from pathlib import Path
 
 from netprobe.lab import Lab
 
-PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "salloc", "sbatch", "sinfo")
+PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "salloc", "sbatch", "sinfo", "setpriv")
 READY_S = 20.0
 _PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 
@@ -25,7 +25,7 @@ _PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin
 def slurm_is_missing() -> str | None:
     """Why there can be no Slurm here; None when there can."""
     missing = [name for name in PROGRAMS if shutil.which(name, path=_PATH) is None]
-    return f"Slurm and munge are not installed (no {missing[0]})" if missing else None
+    return f"Slurm, munge or util-linux is not installed (no {missing[0]})" if missing else None
 
 
 class SlurmCluster:
@@ -40,6 +40,15 @@ class SlurmCluster:
     def argv(self, command: Sequence[str]) -> list[str]:
         """The argv that runs a command on the controller."""
         return self.lab.exec_argv(None, command)
+
+    def impatient_env(self) -> dict[str, str]:
+        """For a command that meets a dead slurmd: Slurm tries a refused connection again for MessageTimeout.
+
+        The daemons keep their own, so that a busy machine delays their messages and loses none.
+        """
+        path = self.folder / "impatient.conf"
+        path.write_text(self._config().replace("MessageTimeout=10", "MessageTimeout=2"), encoding="ascii")
+        return {**self.env, "SLURM_CONF": str(path)}
 
     def in_allocation(self, command: Sequence[str], *options: str) -> list[str]:
         """The argv that runs a command on the controller inside an allocation of all hosts."""
@@ -103,6 +112,8 @@ class SlurmCluster:
         return asked.stdout.split() == ["idle"] * len(self.lab.hosts)
 
     def _spawn(self, name: str, argv: Sequence[str]) -> None:
+        # A run of the tests that is killed gets to no fixture's end: the kernel ends the daemons with it.
+        argv = ["setpriv", "--pdeathsig", "TERM", *argv]
         with (self.folder / f"{name}.out").open("wb") as log:
             self._daemons[name] = subprocess.Popen(
                 argv, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True

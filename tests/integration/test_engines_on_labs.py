@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shutil
@@ -23,11 +24,16 @@ from .slurm_cluster import SlurmCluster, slurm_is_missing, slurm_on
 
 needs_slurm = pytest.mark.skipif(slurm_is_missing() is not None, reason=str(slurm_is_missing()))
 needs_mpirun = pytest.mark.skipif(shutil.which("mpirun") is None, reason="Open MPI's mpirun is not installed")
+# Looked up and not imported: importing torch takes seconds, and only the command needs it.
+needs_map = pytest.mark.skipif(
+    not all(map(importlib.util.find_spec, ("torch", "sklearn"))),
+    reason="torch or scikit-learn is not installed",
+)
 pytestmark = pytest.mark.lab
 
 # Few probes: the groups of a quiet lab need no more, and the launch is what is tested here.
 QUICK = ["--probes", "30", "--only", "scan", "--json"]
-SPEC = "{name: engines, racks: [4, 4], delay_inside: 50us, delay_between: 150us}"
+SPEC = "{name: engines, racks: [3, 3], delay_inside: 50us, delay_between: 150us}"
 ROOT_MAY = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
@@ -150,16 +156,19 @@ def test_slurm_knows_the_hosts_and_runs_the_set_up_lines(
 
 
 @needs_slurm
+@needs_map
 def test_the_batch_script_of_the_documentation_works(lab: Lab, slurm: SlurmCluster, tmp_path: Path) -> None:
     """From end to end on the first node of the job: scan, order, and ranks started in that order."""
-    pytest.importorskip("torch")
-    pytest.importorskip("sklearn")
     text = (Path(__file__).parents[2] / "docs" / "launchers.md").read_text()
     script = text.partition("```bash\n")[2].partition("```")[0].replace(". /etc/profile; ", "")
     assert script.startswith("#!/bin/bash\n#SBATCH")
     binaries = tmp_path / "netprobe" / ".venv" / "bin"
     binaries.mkdir(parents=True)
-    activate = f'netprobe() {{ {sys.executable} -m netprobe "$@"; }}\nexport PATH={tmp_path}:$PATH\n'
+    # Fewer probes than the default, which no line of the script is about.
+    activate = (
+        f'netprobe() {{ verb=$1; shift; [ $verb != scan ] || set -- --probes 30 "$@"\n'
+        f'{sys.executable} -m netprobe $verb "$@"; }}\nexport PATH={tmp_path}:$PATH\n'
+    )
     files = {
         binaries / "activate": activate,
         tmp_path / "module": f'#!/bin/sh\necho "$@" >>{tmp_path}/loaded\n',
@@ -172,6 +181,7 @@ def test_the_batch_script_of_the_documentation_works(lab: Lab, slurm: SlurmClust
     argv = [
         "sbatch",
         "--parsable",
+        f"--nodes={len(lab.hosts)}",
         f"--chdir={tmp_path}",
         f"--output={tmp_path}/log",
         str(tmp_path / "script"),
@@ -215,9 +225,8 @@ def test_a_node_whose_daemon_is_dead_costs_itself_alone(
     argv = scan_argv(tmp_path / "out", "--via", "slurm")
     # The allocation is made first: slurmctld gives no dead node away.
     script = 'kill -9 "$1"; shift; exec "$@"'
-    done = run(
-        slurm.in_allocation(["sh", "-c", script, "sh", str(slurm.daemon_pid(victim)), *argv]), slurm.env
-    )
+    killing = ["sh", "-c", script, "sh", str(slurm.daemon_pid(victim)), *argv]
+    done = run(slurm.in_allocation(killing), slurm.impatient_env())
     try:
         assert done.returncode == 3, done.stderr[-800:]
         found = statuses(tmp_path / "out")
@@ -230,7 +239,7 @@ def test_a_node_whose_daemon_is_dead_costs_itself_alone(
 
 @needs_mpirun
 def test_one_mpirun_for_all_whose_agents_dial_back(lab: Lab, tmp_path: Path) -> None:
-    """What 65 hosts and more get, here with 8; an agent that is killed ends no other."""
+    """What 65 hosts and more get, here with 6; an agent that is killed ends no other."""
     code = (
         "import sys, netprobe.probe.mpi as mpi\n"
         "mpi.MAX_SINGLE = 0\n"
@@ -245,7 +254,7 @@ def test_one_mpirun_for_all_whose_agents_dial_back(lab: Lab, tmp_path: Path) -> 
     )
     journal = tmp_path / "out" / "scan.journal.jsonl"
     end = time.monotonic() + 60
-    while not (journal.exists() and journal.read_bytes().count(b'"visit"') >= 16):
+    while not (journal.exists() and journal.read_bytes().count(b'"visit"') >= 9):
         assert running.poll() is None and time.monotonic() < end
         time.sleep(0.02)
     agents = agents_in(lab)

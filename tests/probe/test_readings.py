@@ -110,8 +110,18 @@ def test_losses_are_losses_and_cost_the_stamp_before_them() -> None:
 def test_a_reply_after_the_time_out_is_lost() -> None:
     readings = Readings(1, 10**6)
     readings.sent(1, START, START)
-    readings.answered(Reply(1, 1, True, 2, 0, 0, False), START + 2, START + 2 * 10**6, START + 2 * 10**6)
+    late = START + 2 * 10**6
+    for stamp in (0, late, START - 5):  # no stamp, a late one, and one of a clock that stepped back
+        readings.answered(Reply(1, 1, True, 2, 0, 0, False), stamp, late, late)
     assert readings.received == 0
+
+
+def test_a_reply_that_waited_in_the_queue_is_judged_by_its_stamp() -> None:
+    readings = Readings(1, 10**6)
+    readings.sent(1, START, START)
+    readings.answered(Reply(1, 1, True, 2, 0, 0, False), START + 300 * US, START + 10**7, START + 10**7)
+    assert readings.received == 1
+    assert readings.longest_ns == 300 * US
 
 
 def test_a_reply_to_nothing_is_ignored() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ OPTIONS = ScanOptions(seed=3)
 FULL = [visit(s, d, [1e-4 * (s + d), 2e-4 * (s + d)]) for s in range(3) for d in range(3) if s != d]
 
 
-def build(outcomes: Sequence[HostOutcome], visits: Sequence[VisitResult], **fields: bool) -> ScanOutcome:
+def build(outcomes: Sequence[HostOutcome], visits: Sequence[VisitResult], **fields: Any) -> ScanOutcome:
     return build_outcome(
         outcomes,
         visits,

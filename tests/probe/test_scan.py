@@ -124,9 +124,10 @@ def test_no_python_under_the_given_name_is_said() -> None:
 def test_a_remote_that_answers_the_marker_and_then_garbage_is_told_apart() -> None:
     # It finds the nonce in the stream it is sent, as a hostile host could.
     code = (
-        "import os,re,sys;d=b'';\n"
-        "while b'nonce' not in d or b'lease_s' not in d: d+=os.read(0,65536)\n"
-        'n=re.search(b\'"nonce":"([0-9a-f]+)"\',d).group(1)\n'
+        "import os,re,sys;d=b'';n=None\n"
+        "while not n:\n"
+        ' d+=os.read(0,65536);n=re.search(b\'"nonce":"([0-9a-f]+)"\',d)\n'
+        "n=n.group(1)\n"
         "os.write(1,b'\\nnetprobe-agent '+n+b'\\n'+b'\\xff'*100)\n"
         "sys.stdin.buffer.read()"
     )

@@ -1,0 +1,60 @@
+"""What a scan measures, as its phases: each a method and a chooser, the round-trip time first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from netprobe.core.errors import InputError
+from netprobe.pipeline.goodput import GoodputRequest, Watched, goodput_phases
+from netprobe.probe.chooser import RoundRobin
+from netprobe.probe.methods.stamp import Stamp
+from netprobe.probe.options import ScanOptions
+from netprobe.probe.session import Phase
+
+MEASURES = ("rtt", "goodput")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measuring:
+    """The measurements of a scan; ``goodput`` is None where it is not measured."""
+
+    goodput: GoodputRequest | None = None
+
+
+def parse_measuring(
+    measure: str,
+    *,
+    goodput: str | None = None,
+    goodput_seconds: float | None = None,
+    size: str | None = None,
+    streams: str | None = None,
+) -> Measuring:
+    """``rtt`` or ``rtt,goodput``, and the options of goodput. Raises InputError."""
+    asked = [part.strip() for part in measure.split(",")]
+    unknown = [part for part in asked if part not in MEASURES]
+    if unknown or len(set(asked)) != len(asked):
+        raise InputError(f"--measure {measure!r}: each of {', '.join(MEASURES)} may be given once")
+    if "rtt" not in asked:
+        raise InputError(f"--measure {measure!r}: rtt is needed, which says what may be tested at once")
+    options = {
+        "--goodput": goodput, "--goodput-seconds": goodput_seconds, "--size": size, "--streams": streams
+    }  # fmt: skip
+    given = [name for name, value in options.items() if value is not None]
+    if "goodput" not in asked:
+        if given:
+            raise InputError(f"{' and '.join(given)} are of goodput: give --measure rtt,goodput as well")
+        return Measuring()
+    return Measuring(
+        goodput=GoodputRequest.parse(
+            way=goodput or "auto", seconds=goodput_seconds, sizes=size, streams=streams
+        )
+    )
+
+
+def phases_for(options: ScanOptions, measuring: Measuring | None = None) -> list[Phase]:
+    """The phases of a scan. Raises InputError for what contradicts itself."""
+    watched = Watched(RoundRobin())
+    phases = [Phase(method=Stamp(options), chooser=watched)]
+    if measuring is not None and measuring.goodput is not None:
+        phases += goodput_phases(options, measuring.goodput, watched)
+    return phases

@@ -1,0 +1,80 @@
+"""Goodput on a lab whose uplinks are four times oversubscribed, and of shaped links."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from netprobe.core.hosts import read_hosts_file
+from netprobe.core.matrix import FloatMatrix
+from netprobe.lab import Lab, parse_spec, temporary
+from netprobe.pipeline.goodput import GoodputRequest, Watched, goodput_phases
+from netprobe.probe.chooser import RoundRobin
+from netprobe.probe.methods.goodput_options import GoodputOptions
+from netprobe.probe.methods.stamp import Stamp
+from netprobe.probe.options import ScanOptions
+from netprobe.probe.result import ScanOutcome
+from netprobe.probe.session import Phase, run_scan
+from netprobe.probe.via import parse_via
+
+pytestmark = pytest.mark.lab
+
+RATE_BIT_S = 100e6
+GOODPUT = RATE_BIT_S / 8 * 1448 / 1514  # payload of full frames, without their checksum and preamble
+SPEC = "{name: goodput-4to1, racks: [4, 4], host_rate: 100Mbit/s, uplink_rate: 100Mbit/s}"
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with temporary(parse_spec(SPEC), seed=3) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def outcome(lab: Lab) -> ScanOutcome:
+    options = ScanOptions(probes_per_visit=30, python=sys.executable)
+    watched = Watched(RoundRobin())
+    phases = [
+        Phase(method=Stamp(options), chooser=watched),
+        *goodput_phases(options, GoodputRequest(options=GoodputOptions(way="tcp", seconds=0.2)), watched),
+    ]
+    return run_scan(read_hosts_file(lab.hosts_path), parse_via(lab.via_template), options, phases=phases)
+
+
+def racks_of(lab: Lab) -> list[int]:
+    truth = lab.truth()
+    names = sorted({host.rack for host in truth.hosts})
+    return [names.index(host.rack) for host in truth.hosts]
+
+
+def test_no_reading_depends_on_its_round(lab: Lab, outcome: ScanOutcome) -> None:
+    assert outcome.scan.status == "ok"
+    matrix: FloatMatrix = outcome.scan.goodput_bytes_per_s["goodput"]
+    # What the machine itself slowed down is flagged, and says nothing of the rounds.
+    trusted = np.zeros(matrix.shape, dtype=bool)
+    for visit in outcome.visits:
+        if visit.goodput is not None and not visit.goodput.flags:
+            trusted[visit.src, visit.dst] = True
+    if trusted.sum() < 28:
+        pytest.skip("this machine is too busy for half of the readings")
+    error = matrix[trusted] / GOODPUT - 1
+    # With two flows on an uplink a reading is half of this.
+    assert np.abs(np.median(error)) < 0.02
+    assert np.abs(error).max() < 0.1
+
+
+def test_each_uplink_has_one_flow_at_the_most_and_the_visits_show_it(lab: Lab, outcome: ScanOutcome) -> None:
+    racks = racks_of(lab)
+    visits = sorted((v for v in outcome.visits if v.measurement == "goodput"), key=lambda v: (v.round, v.src))
+    rounds = [list(group) for _round, group in itertools.groupby(visits, key=lambda v: v.round)]
+    assert len(rounds) == 2 * 4 * 4  # the least there can be: one link between the two racks a round
+    for together in rounds:
+        assert sum(racks[v.src] != racks[v.dst] for v in together) == 1
+        ends = [end for v in together for end in (v.src, v.dst)]
+        assert len(set(ends)) == len(ends)
+        assert {v.beside for v in together} == {len(together) - 1}
+    assert max(map(len, rounds)) == 3  # links inside the racks run beside
