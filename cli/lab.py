@@ -41,7 +41,7 @@ def up(
     via = "ip netns exec {target}"
     if rootless.is_needed():
         rootless.enter_shared(start=True)
-        output.say(rootless.NOTE)
+        output.note(rootless.NOTE)
         via = ""
     from netprobe import lab
 
@@ -61,18 +61,23 @@ def list_(json: JsonOption = False, quiet: QuietOption = False) -> int:
     output = Output(json=json, quiet=quiet)
     if rootless.is_needed() and not rootless.enter_shared(start=False):
         output.say("you have no lab (those of root are listed with sudo)")
-        output.result({"labs": []})
+        output.result({"labs": [], "remains": []})
         return 0
     from netprobe import lab
 
-    labs = lab.list_labs()
-    output.say(
-        *(
-            [f"{item.name}  {item.status}  {len(item.hosts)} hosts  {item.directory}" for item in labs]
-            or ["no lab is up"]
-        )
+    labs, remains = lab.list_labs(), lab.remains()
+    lines = [f"{item.name}  {item.status}  {len(item.hosts)} hosts  {item.directory}" for item in labs]
+    lines += [
+        f"{item.name}  broken  {item.reason} (netprobe lab down {item.name} removes the rest)"
+        for item in remains
+    ]
+    output.say(*(lines or ["no lab is up"]))
+    output.result(
+        {
+            "labs": [_summary(item) for item in labs],
+            "remains": [{"name": item.name, "reason": item.reason} for item in remains],
+        }
     )
-    output.result({"labs": [_summary(item) for item in labs]})
     return 0
 
 

@@ -105,7 +105,7 @@ def scan(
 
     if lab is not None and rootless.is_needed():
         rootless.enter_own()  # first: nothing that starts threads is loaded yet
-        Output(json=json, quiet=quiet).say(rootless.NOTE)
+        Output(json=json, quiet=quiet).note(rootless.NOTE)
     from netprobe.cli.launching import KNOW_THEIR_HOSTS
     from netprobe.cli.mapping import map_options
     from netprobe.cli.plan import check_objective

@@ -20,7 +20,6 @@ from netprobe.lab import access
 from netprobe.lab.fields import check_name
 from netprobe.lab.fleet import TRUTH_FILE, Lab, find, unknown_lab
 from netprobe.lab.kernel import (
-    NETNS,
     end_processes,
     find_program,
     make_hostnames,
@@ -31,6 +30,7 @@ from netprobe.lab.kernel import (
     unmount_below,
 )
 from netprobe.lab.layout import Layout, lay_out
+from netprobe.lab.remains import names_without_directory, namespaces_by_name, switches_by_name
 from netprobe.lab.spec import LabSpec
 from netprobe.lab.state import (
     LOCK_WAIT_S,
@@ -65,7 +65,7 @@ def down(name: str) -> None:
     """
     require_root()
     _sweep(but=name)
-    if name not in lab_names():
+    if name not in (*lab_names(), *names_without_directory()):
         raise unknown_lab(name)
     with locked(name) as lock:
         _remove(name, lock)
@@ -74,7 +74,7 @@ def down(name: str) -> None:
 def down_all() -> list[str]:
     """Remove every lab on this machine; their names."""
     require_root()
-    names = lab_names()
+    names = sorted({*lab_names(), *names_without_directory()})
     for name in names:
         with locked(name) as lock:
             _remove(name, lock)
@@ -129,6 +129,10 @@ def _up(spec: LabSpec, *, seed: int, name: str | None, sshd: bool | None, owner:
                     f"lab {chosen} is up already: take it down first, or give another name"
                 )
             _remove(chosen, lock)
+        elif chosen in names_without_directory():
+            raise OutputExistsError(
+                f"the directory of lab {chosen} was deleted while it ran: netprobe lab down {chosen} removes the rest"
+            )
         for namespace in layout.namespaces:
             if namespace_path(namespace).exists():
                 raise OutputExistsError(
@@ -188,16 +192,14 @@ def _remove(name: str, lock: int) -> None:
     """Undo whatever of a lab is there. The caller holds its lock."""
     directory = directory_of(name)
     state = LabState.load(directory)
-    known: list[Process] = []
-    namespaces: tuple[str, ...] = ()
+    known = switches_by_name(name)
+    # Of a state that somebody damaged or deleted the name is left. Of a lab that was only begun, nothing.
+    namespaces = namespaces_by_name(name)
     if state is not None:
-        known = [one for one in (state.switch, *state.daemons) if one is not None]
+        known += [one for one in (state.switch, *state.daemons) if one is not None]
         namespaces = state.namespaces
         state.model_copy(update={"status": "removing"}).save(directory)
-    elif (directory / STATE_FILE).exists():
-        # Damaged by somebody: go by the name, which ends at the dot. With no state at all, nothing was made.
-        namespaces = tuple(path.name for path in NETNS.glob(f"{name}.*"))
-    end_processes(namespaces, known)
+    end_processes(namespaces, known, hostnames=directory / access.HOSTNAMES_DIRECTORY)
     remove_namespaces(namespaces, lock=lock)
     if directory.exists():
         unmount_below(directory)

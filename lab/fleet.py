@@ -11,6 +11,7 @@ from netprobe.core.errors import InputError
 from netprobe.lab import access, setting
 from netprobe.lab.kernel import enter_argv, find_program, namespace_path, require_root
 from netprobe.lab.layout import LabHost, Layout, lay_out
+from netprobe.lab.remains import names_without_directory, why_unreadable
 from netprobe.lab.setting import some
 from netprobe.lab.spec import LabSpec
 from netprobe.lab.state import LabState, directory_of, lab_names
@@ -22,7 +23,8 @@ TRUTH_FILE = "truth.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Lab:
-    """A lab on this machine. ``status`` is ``broken`` when it was never finished, or lost its switch."""
+    """A lab on this machine. ``status`` is ``broken`` when it was never finished, or lost its switch or a
+    host."""
 
     name: str
     status: Literal["up", "broken"]
@@ -100,18 +102,21 @@ class Lab:
 def find(name: str) -> Lab:
     """The lab of a name. Raises InputError, listing the labs there are, when there is none."""
     require_root()
-    if name not in lab_names():
-        raise unknown_lab(name)
-    lab = _read(name)
-    if lab is None:
-        raise InputError(
-            f"lab {name} has only been begun: wait for the command that makes it, or take it down"
-        )
-    return lab
+    reason = ""
+    if name in lab_names():
+        lab = _read(name)
+        if lab is not None:
+            return lab
+        reason = why_unreadable(name)
+    elif name in names_without_directory():
+        reason = "its directory was deleted"
+    if reason:
+        raise InputError(f"lab {name} cannot be used: {reason}; take it down (netprobe lab down {name})")
+    raise unknown_lab(name)
 
 
 def list_labs() -> list[Lab]:
-    """All labs on this machine, by name, broken ones included."""
+    """All labs on this machine that can be read, by name, broken ones included; remains.py has the others."""
     require_root()
     return [lab for lab in map(_read, lab_names()) if lab is not None]
 
@@ -131,17 +136,23 @@ def set_value(lab: Lab, what: str, key: str, value: str) -> None:
 
 def unknown_lab(name: str) -> InputError:
     """The error for a name that no lab has."""
-    names = lab_names()
+    names = sorted({*lab_names(), *names_without_directory()})
     there = f"there are {some(names)}" if names else "there is none on this machine"
     return InputError(f"no lab is called {name[:64]!r}: {there}")
 
 
 def _read(name: str) -> Lab | None:
     state = LabState.load(directory_of(name))
-    if state is None:
+    if state is None or why_unreadable(name):
         return None
     spec = LabSpec.from_spec(state.spec)
-    alive = state.status == "up" and state.switch is not None and state.switch.is_alive()
+    alive = (
+        state.status == "up"
+        and state.switch is not None
+        and state.switch.is_alive()
+        # Anybody may have deleted a host by `ip netns del`.
+        and all(namespace_path(one).exists() for one in state.namespaces)
+    )
     return Lab(
         name=name,
         status="up" if alive else "broken",

@@ -177,14 +177,16 @@ def unmount_below(directory: Path) -> None:
             _libc.umount2(point, _MNT_DETACH)
 
 
-def end_processes(namespaces: Iterable[str], others: Iterable[Process]) -> None:
+def end_processes(namespaces: Iterable[str], others: Iterable[Process], *, hostnames: Path) -> None:
     """End, at once, every process that lives in one of the network namespaces, and the given ones.
 
+    Those whose network namespace somebody deleted by its name are known by the host's name, whose namespace
+    is kept below ``hostnames``.
     Raises InputError when the calling process lives there itself, PlatformError when one does not end.
     """
-    inodes = _inodes(namespaces)
+    inodes = _inodes([*map(namespace_path, namespaces), *hostnames.glob("*")])
     known = list(others)
-    if _inode_of(os.getpid()) in inodes:
+    if _lives_in(os.getpid(), inodes):
         raise InputError("this command runs inside the lab that it is to remove: run it outside")
     deadline = time.monotonic() + KILL_WAIT_S
     while True:
@@ -205,7 +207,7 @@ def end_processes(namespaces: Iterable[str], others: Iterable[Process]) -> None:
 
 
 def _lives_in(pid: int, inodes: set[tuple[int, int]]) -> bool:
-    return _inode_of(pid) in inodes
+    return not inodes.isdisjoint(_inodes(Path(f"/proc/{pid}/ns/{kind}") for kind in ("net", "uts")))
 
 
 def _kill(pid: int, is_still: Callable[[], bool]) -> None:
@@ -223,21 +225,13 @@ def _all_pids() -> list[int]:
     return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal()]
 
 
-def _inodes(namespaces: Iterable[str]) -> set[tuple[int, int]]:
+def _inodes(paths: Iterable[Path]) -> set[tuple[int, int]]:
     found = set()
-    for name in namespaces:
+    for path in paths:
         with suppress(OSError):
-            status = namespace_path(name).stat()
+            status = path.stat()
             found.add((status.st_dev, status.st_ino))
     return found
-
-
-def _inode_of(pid: int) -> tuple[int, int] | None:
-    try:
-        status = Path(f"/proc/{pid}/ns/net").stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
 
 
 def _check(result: int, what: str) -> None:

@@ -19,6 +19,8 @@ from netprobe.lab.state import Process, process
 SOURCE = Path(__file__).with_name("switch.c")
 SOCKET_FILE = "switch.sock"
 PID_FILE = "switch.pid"
+# What the switch calls itself, at most 15 characters (PR_SET_NAME).
+SWITCH_COMMAND = "netprobe-switch"
 COMPILE_FLAGS = ("-O2", "-Wall", "-Wextra")
 _ANSWER_WAIT_S = 5.0
 

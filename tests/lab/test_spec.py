@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import math
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -127,6 +129,20 @@ def test_a_missing_file_and_an_unknown_example_name_what_there_is(tmp_path: Path
     for source in (tmp_path / "none.yaml", "no-such-example", tmp_path, "a\0b", ""):
         with pytest.raises(SpecError, match="racks-6-6-4"):
             load_spec(source)
+
+
+def test_a_pipe_is_read_and_one_that_stands_still_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("racks: [3]",))
+    writer.start()
+    assert load_spec(pipe).host_count == 3
+    writer.join()
+    monkeypatch.setattr("netprobe.lab.reader.STREAM_WAIT_S", 0.1)
+    with pytest.raises(SpecError, match="no end of it came"):
+        load_spec(pipe)
 
 
 def test_a_spec_without_a_name_gets_its_files_name(tmp_path: Path) -> None:
