@@ -112,6 +112,11 @@ def scan(
     quiet: QuietOption = False,
 ) -> int:
     """Probe every pair of hosts, map them, order the ranks and write the hostfile."""
+    from netprobe.cli import rootless
+
+    if lab is not None and rootless.is_needed():
+        rootless.enter_own()  # first: nothing that starts threads is loaded yet
+        Output(json=json, quiet=quiet).note(rootless.NOTE)
     from netprobe.cli.launching import KNOW_THEIR_HOSTS
     from netprobe.cli.mapping import map_options
     from netprobe.cli.plan import check_objective

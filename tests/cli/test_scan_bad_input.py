@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import json
 from pathlib import Path
 
@@ -157,9 +159,17 @@ def test_a_lab_has_its_own_way_in(
 def test_a_lab_without_root_is_one_line_and_makes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    class Kernel:
+        def unshare(self, flags: int) -> int:
+            ctypes.set_errno(errno.EPERM)
+            return -1
+
     monkeypatch.setattr("os.geteuid", lambda: 1000)
+    monkeypatch.setattr("netprobe.core.namespaces._libc", Kernel())
+    monkeypatch.setattr("netprobe.core.namespaces._is_alone", lambda: True)
     assert run(["scan", "--lab", "pair", "--out", str(tmp_path / "out")]) == 2
     err = capsys.readouterr().err
+    assert "refuses an ordinary user's namespaces (unshare: Operation not permitted)" in err
     assert "needs root" in err
     assert err.count("\n") == 1
     assert not (tmp_path / "out").exists()
