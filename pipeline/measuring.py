@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from netprobe.core.errors import InputError
 from netprobe.pipeline.goodput import GoodputRequest, Watched, goodput_phases
 from netprobe.probe.chooser import RoundRobin
-from netprobe.probe.methods.stamp import Stamp
+from netprobe.probe.methods.latency import latency_method
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.session import Phase
 
@@ -54,7 +54,7 @@ def parse_measuring(
 def phases_for(options: ScanOptions, measuring: Measuring | None = None) -> list[Phase]:
     """The phases of a scan. Raises InputError for what contradicts itself."""
     watched = Watched(RoundRobin())
-    phases = [Phase(method=Stamp(options), chooser=watched)]
+    phases = [Phase(method=latency_method(options), chooser=watched)]
     if measuring is not None and measuring.goodput is not None:
         phases += goodput_phases(options, measuring.goodput, watched)
     return phases

@@ -27,8 +27,11 @@ TASKS = {
     "tcp_clock": ("flow", "clock"),
     "tcp_close": ("flow", "close"),
     "tcp_collect": ("flow", "collect"),
+    "tcp_connect": ("tcp_connect", "connect"),
+    "tcp_open": ("tcp_connect", "open_port"),
     "tcp_send": ("flow", "send"),
     "tcp_serve": ("flow", "serve"),
+    "tcp_shut": ("tcp_connect", "shut_port"),
 }
 """Type of message -> module of this package, function."""
 

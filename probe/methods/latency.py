@@ -1,0 +1,14 @@
+"""The methods by which round-trip times can be measured, by the names that ``--latency`` has for them."""
+
+from __future__ import annotations
+
+from netprobe.probe.methods.base import Method
+from netprobe.probe.methods.stamp import Stamp
+from netprobe.probe.methods.tcp_connect import TcpConnect
+from netprobe.probe.options import ScanOptions
+
+
+def latency_method(options: ScanOptions) -> Method:
+    """The one method of the scan's primary measurement."""
+    methods: dict[str, type[Stamp] | type[TcpConnect]] = {"stamp": Stamp, "tcp": TcpConnect}
+    return methods[options.latency](options)
