@@ -74,6 +74,12 @@ class Session:
         self._began = self._clock()
         for phase in self._phases:
             unable = await phase.method.prepare(self.fleet.members)
+            if phase is self._phases[0]:
+                for (
+                    index,
+                    reason,
+                ) in unable.items():  # without the primary measurement it has no place in a map
+                    self.fleet.fail(self.fleet.members[index], "failed", reason)
             try:
                 await self._run_phase(phase, unable)
             finally:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     Answer = tuple[dict[str, Any], Any]
 
 TASKS = {
+    "fping": ("fping", "run"),
+    "fping_version": ("fping", "version"),
     "open": ("stamp", "open_port"),
     "probe": ("stamp", "probe"),
     "iperf_send": ("iperf", "send"),
@@ -35,7 +37,7 @@ TASKS = {
 }
 """Type of message -> module of this package, function."""
 
-THREADED = frozenset(("iperf_send", "iperf_version", "tcp_collect", "tcp_send"))
+THREADED = frozenset(("fping", "fping_version", "iperf_send", "iperf_version", "tcp_collect", "tcp_send"))
 """Those that run beside other tasks; all others run one after the other, in the order in which they came."""
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from netprobe.probe.methods.base import Method
+from netprobe.probe.methods.fping import Fping
 from netprobe.probe.methods.stamp import Stamp
 from netprobe.probe.methods.tcp_connect import TcpConnect
 from netprobe.probe.options import ScanOptions
@@ -10,5 +13,5 @@ from netprobe.probe.options import ScanOptions
 
 def latency_method(options: ScanOptions) -> Method:
     """The one method of the scan's primary measurement."""
-    methods: dict[str, type[Stamp] | type[TcpConnect]] = {"stamp": Stamp, "tcp": TcpConnect}
+    methods: dict[str, Callable[[ScanOptions], Method]] = {"stamp": Stamp, "fping": Fping, "tcp": TcpConnect}
     return methods[options.latency](options)
