@@ -16,8 +16,8 @@ StampLevel = Literal["kernel", "kernel_rx", "user"]
 Latency = Literal["stamp", "icmp", "fping", "tcp"]
 LATENCIES: tuple[Latency, ...] = ("stamp", "icmp", "fping", "tcp")
 MAX_SOURCE_PORTS = 64
-MOST_PROBES = {"stamp": MAX_PROBES, "icmp": 65_000, "fping": 5_000, "tcp": MAX_PROBES}
-"""ICMP numbers its probes in 16 bits; what fping prints of more would not fit one answer of an agent."""
+MOST_PROBES = {"stamp": MAX_PROBES, "icmp": 10_000, "fping": 5_000, "tcp": MAX_PROBES}
+"""ICMP numbers its probes in 16 bits, and an agent keeps them all; what fping prints of more fits no answer."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     Answer = tuple[dict[str, Any], Any]
 
 TASKS = {
+    "archive": ("archive", "take"),
     "fping": ("fping", "run"),
     "fping_version": ("fping", "version"),
     "open": ("stamp", "open_port"),
     "probe": ("stamp", "probe"),
+    "icmp_probe": ("icmp", "probe"),
+    "icmp_ready": ("icmp", "ready"),
     "iperf_send": ("iperf", "send"),
     "iperf_serve": ("iperf", "serve"),
     "iperf_stop": ("iperf", "stop"),
