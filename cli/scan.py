@@ -16,6 +16,13 @@ from netprobe.cli.goodput import (
     SizeOption,
     StreamsOption,
 )
+from netprobe.cli.latency import (
+    Ipv4Option,
+    Ipv6Option,
+    LatencyOption,
+    SourcePortsOption,
+    latency_fields,
+)
 from netprobe.cli.launching import (
     FanOutOption,
     ListenOption,
@@ -81,6 +88,10 @@ def scan(
     interface: Annotated[
         str | None, typer.Option("--interface", help="Probe the addresses of this interface.")
     ] = None,
+    ipv4: Ipv4Option = False,
+    ipv6: Ipv6Option = False,
+    latency: LatencyOption = "stamp",
+    source_ports: SourcePortsOption = 1,
     measure: MeasureOption = "rtt",
     goodput: GoodputOption = None,
     goodput_seconds: GoodputSecondsOption = None,
@@ -127,6 +138,9 @@ def scan(
             port_range=ports(port_range),
             subnet=subnet,
             interface=interface,
+            **latency_fields(
+                latency=latency, source_ports=source_ports, ipv4=ipv4, ipv6=ipv6, port_range=port_range
+            ),
             start_timeout_s=start_timeout,
             python=python,
             setup=setup,
@@ -220,8 +234,9 @@ def _show(chain: Chain, output: Output) -> None:
         return
     from netprobe.report import terminal
     from netprobe.report.goodput import goodput_text
+    from netprobe.report.paths import paths_text
 
-    output.say(terminal.scan_text(chain.scan), *goodput_text(chain.scan), "")
+    output.say(terminal.scan_text(chain.scan), *paths_text(chain.scan), *goodput_text(chain.scan), "")
     if chain.map is not None and len(chain.scan.hosts) > 1:
         console = output.console()
         output.say(

@@ -8,16 +8,18 @@ from netprobe.core.errors import InputError
 from netprobe.pipeline.goodput import GoodputRequest, Watched, goodput_phases
 from netprobe.probe.chooser import RoundRobin
 from netprobe.probe.methods.latency import latency_method
+from netprobe.probe.methods.path import Path
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.session import Phase
 
-MEASURES = ("rtt", "goodput")
+MEASURES = ("rtt", "path", "goodput")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measuring:
     """The measurements of a scan; ``goodput`` is None where it is not measured."""
 
+    path: bool = False
     goodput: GoodputRequest | None = None
 
 
@@ -29,7 +31,7 @@ def parse_measuring(
     size: str | None = None,
     streams: str | None = None,
 ) -> Measuring:
-    """``rtt`` or ``rtt,goodput``, and the options of goodput. Raises InputError."""
+    """``rtt``, ``rtt,path``, ``rtt,goodput`` or all, and the options of goodput. Raises InputError."""
     asked = [part.strip() for part in measure.split(",")]
     unknown = [part for part in asked if part not in MEASURES]
     if unknown or len(set(asked)) != len(asked):
@@ -43,11 +45,12 @@ def parse_measuring(
     if "goodput" not in asked:
         if given:
             raise InputError(f"{' and '.join(given)} are of goodput: give --measure rtt,goodput as well")
-        return Measuring()
+        return Measuring(path="path" in asked)
     return Measuring(
+        path="path" in asked,
         goodput=GoodputRequest.parse(
             way=goodput or "auto", seconds=goodput_seconds, sizes=size, streams=streams
-        )
+        ),
     )
 
 
@@ -55,6 +58,8 @@ def phases_for(options: ScanOptions, measuring: Measuring | None = None) -> list
     """The phases of a scan. Raises InputError for what contradicts itself."""
     watched = Watched(RoundRobin())
     phases = [Phase(method=latency_method(options), chooser=watched)]
+    if measuring is not None and measuring.path:
+        phases.append(Phase(method=Path(options), chooser=RoundRobin()))
     if measuring is not None and measuring.goodput is not None:
         phases += goodput_phases(options, measuring.goodput, watched)
     return phases

@@ -23,6 +23,7 @@ def ids(measure: str, **options: str) -> list[str]:
 def test_the_phases_are_the_measurements_in_turn() -> None:
     assert ids("rtt") == ["rtt"]
     assert ids("rtt,goodput") == ["rtt", "goodput"]
+    assert ids("path,goodput,rtt") == ["rtt", "path", "goodput"]
     assert ids("rtt,goodput", size="1MB,100MB", streams="1,4") == [
         "rtt", "goodput", "goodput:1MB:4", "goodput:100MB:1", "goodput:100MB:4"
     ]  # fmt: skip
@@ -32,10 +33,11 @@ def test_the_phases_are_the_measurements_in_turn() -> None:
 @pytest.mark.parametrize(
     ("measure", "options", "said"),
     [
-        ("rtt,bandwidth", {}, "each of rtt, goodput may be given once"),
+        ("rtt,bandwidth", {}, "each of rtt, path, goodput may be given once"),
         ("rtt,rtt", {}, "may be given once"),
         ("", {}, "may be given once"),
         ("goodput", {}, "rtt is needed"),
+        ("path", {}, "rtt is needed"),
         ("rtt", {"size": "1MB", "streams": "2"}, "--size and --streams are of goodput"),
         ("rtt,goodput", {"goodput": "udp"}, "'udp' is none of auto, iperf3, tcp"),
         ("rtt,goodput", {"size": "1 parsec"}, "size '1 parsec': a number and one of B, kB"),
