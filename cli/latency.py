@@ -11,7 +11,7 @@ LatencyOption = Annotated[
     typer.Option(
         "--latency",
         metavar="METHOD",
-        help="stamp (UDP, kernel stamps at both ends), tcp (handshakes; no privilege), icmp (scapy; CAP_NET_RAW), fping.",
+        help="stamp (UDP, stamped by both kernels), tcp (handshakes), icmp (by scapy; needs CAP_NET_RAW) or fping.",
     ),
 ]
 SourcePortsOption = Annotated[
