@@ -20,7 +20,7 @@ from netprobe.probe.methods.series import (
 )
 from netprobe.probe.options import ScanOptions
 
-_HANDSHAKE_BYTES = 40 + 40 + 32 + 32 + 20  # SYN, SYN-ACK, ACK, the listener's FIN, the reset
+_HANDSHAKE_BYTES = 40 + 40 + 32 + 20 + 20  # SYN, SYN-ACK, ACK, and a reset of each end
 _MAX_COUNT = 1 << 40
 
 
