@@ -20,6 +20,14 @@ SourcePortsOption = Annotated[
         "--source-ports", metavar="N", help="Probe each link from N ports: several equal ways are seen."
     ),
 ]
+TraceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--trace",
+        metavar="WAY",
+        help="For --measure rtt,path: udp (no privilege), or scapy (IPv4, CAP_NET_RAW).",
+    ),
+]
 Ipv4Option = Annotated[bool, typer.Option("--ipv4", help="Probe IPv4 addresses.")]
 Ipv6Option = Annotated[bool, typer.Option("--ipv6", help="Probe IPv6 addresses.")]
 

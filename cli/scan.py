@@ -21,6 +21,7 @@ from netprobe.cli.latency import (
     Ipv6Option,
     LatencyOption,
     SourcePortsOption,
+    TraceOption,
     latency_fields,
 )
 from netprobe.cli.launching import (
@@ -93,6 +94,7 @@ def scan(
     latency: LatencyOption = "stamp",
     source_ports: SourcePortsOption = 1,
     measure: MeasureOption = "rtt",
+    trace: TraceOption = None,
     goodput: GoodputOption = None,
     goodput_seconds: GoodputSecondsOption = None,
     size: SizeOption = None,
@@ -147,7 +149,7 @@ def scan(
             seed=seed,
         ),
         measuring=parse_measuring(
-            measure, goodput=goodput, goodput_seconds=goodput_seconds, size=size, streams=streams
+            measure, trace=trace, goodput=goodput, goodput_seconds=goodput_seconds, size=size, streams=streams
         ),
         map=map_options(groups=groups, k=k, elasticity=elasticity, method=method, alpha=alpha),
         objective=check_objective(objective),

@@ -75,3 +75,41 @@ def _parse_echo(data: bytes, ipv6: bool) -> tuple[int, int, bytes] | None:
     if reply is None or reply.type != 0 or reply.code != 0:
         return None
     return int(reply.id), int(reply.seq), bytes(reply.payload)
+
+
+def build_udp(source: str, address: str, ports: tuple[int, int], ttl: int, ident: int, data: bytes) -> bytes:
+    """An IPv4 packet of UDP that must not be cut (DF)."""
+    from scapy.layers.inet import IP, UDP
+    from scapy.packet import Raw
+
+    ip = IP(src=source, dst=address, ttl=ttl, id=ident, flags="DF")
+    return bytes(ip / UDP(sport=ports[0], dport=ports[1]) / Raw(data))
+
+
+def parse_error(data: bytes) -> tuple[str, int, int, int, int, tuple[int, int]] | None:
+    """An ICMP error about a UDP packet, from a raw IPv4 socket; None for anything else.
+
+    (who says so, type, code, MTU of the next link, and of the packet it is about the identification and the ports).
+    """
+    try:
+        return _parse_error(data)
+    except Exception:  # as above
+        return None
+
+
+def _parse_error(data: bytes) -> tuple[str, int, int, int, int, tuple[int, int]] | None:
+    from scapy.layers.inet import ICMP, IP, IPerror, UDPerror
+
+    packet = IP(data)
+    error, about, udp = packet.getlayer(ICMP), packet.getlayer(IPerror), packet.getlayer(UDPerror)
+    if error is None or about is None or udp is None or error.type not in (3, 11):
+        return None
+    mtu = int(error.nexthopmtu) if (error.type, error.code) == (3, 4) else 0
+    return (
+        str(packet.src),
+        int(error.type),
+        int(error.code),
+        mtu,
+        int(about.id),
+        (int(udp.sport), int(udp.dport)),
+    )

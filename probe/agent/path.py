@@ -26,7 +26,7 @@ LEAST_MTU = 68
 
 def trace(message: dict[str, Any], resources: dict[str, Any]) -> tuple[dict[str, Any], None]:  # noqa: ARG001
     """Hops, their addresses and the MTU of one link."""
-    prober = PathSocket(
+    prober = _prober(message["trace"])(
         message["address"],
         int(message["port"]),
         message["source"],
@@ -45,6 +45,14 @@ def trace(message: dict[str, Any], resources: dict[str, Any]) -> tuple[dict[str,
         return answer, None
     finally:
         prober.close()
+
+
+def _prober(way: str) -> type[PathSocket]:
+    if way == "scapy":
+        from .path_scapy import ScapyPathSocket
+
+        return ScapyPathSocket
+    return PathSocket
 
 
 class Walk:

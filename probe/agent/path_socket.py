@@ -51,6 +51,7 @@ class PathSocket:
         self.token = token
         self.ssid = ssid
         self.seq = 0
+        self.ttl = 0
         self.ipv6 = ":" in address
         self.header_bytes = 48 if self.ipv6 else 28
         self.sock = stamping.udp_socket(address)
@@ -82,6 +83,7 @@ class PathSocket:
         else:
             self.sock.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, ttl)
         self.seq += 1
+        self.ttl = ttl
         if size:
             length = size - self.header_bytes
             data = packet.build_large_probe(self.seq, self.ssid, time.time_ns(), self.token, length)
@@ -140,13 +142,16 @@ class PathSocket:
         """The kernel's own refusal; its error queue has the MTU of the interface."""
         for _ in range(16):
             try:
-                _data, ancillary, _flags, _peer = self.sock.recvmsg(0, 512, _ERRQUEUE_NOW)
+                _data, ancillary, _flags, _peer = self._refusing_socket().recvmsg(0, 512, _ERRQUEUE_NOW)
             except OSError:
                 break
             outcome = read_error(ancillary)
             if outcome is not None and outcome.kind == TOO_BIG:
                 return outcome
         return Outcome(TOO_BIG)
+
+    def _refusing_socket(self) -> socket.socket:
+        return self.sock
 
 
 def read_error(ancillary: list[Any]) -> Outcome | None:

@@ -29,6 +29,7 @@ TASKS = {
     "iperf_version": ("iperf", "version"),
     "open": ("stamp", "open_port"),
     "path": ("path", "trace"),
+    "path_ready": ("path_scapy", "ready"),
     "probe": ("stamp", "probe"),
     "tcp_clock": ("flow", "clock"),
     "tcp_close": ("flow", "close"),

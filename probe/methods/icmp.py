@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
 from netprobe.core.scan import Measurement
 from netprobe.probe.agent.icmp import ECHO_BYTES
-from netprobe.probe.agent.messages import ProtocolError
-from netprobe.probe.connection import AgentLostError, TaskFailedError
 from netprobe.probe.fleet import Member
 from netprobe.probe.methods.base import Cost, VisitContext
 from netprobe.probe.methods.series import checked_answer, rtt_measurement, series_message
 from netprobe.probe.options import ScanOptions
-from netprobe.probe.scapy_archive import AT_ONCE, scapy_version, send_archive
+from netprobe.probe.scapy_archive import prepare_scapy, scapy_version
 
-READY_TIMEOUT_S = 120.0
 _PARSE_S = 0.0005
 """For scapy to parse one reply, after the series."""
 
@@ -27,7 +23,7 @@ class Icmp:
     def __init__(self, options: ScanOptions) -> None:
         self._options = options
         self._members: Sequence[Member] = ()
-        self._version = scapy_version()
+        self._version = scapy_version("--latency icmp", instead="--latency stamp")
 
     @property
     def measurement(self) -> Measurement:
@@ -57,33 +53,8 @@ class Icmp:
     async def prepare(self, members: Sequence[Member]) -> dict[int, str]:
         """Send scapy, and see that each host may open a raw socket."""
         self._members = members
-        up = [member for member in members if member.up]
-        limit = asyncio.Semaphore(AT_ONCE)
-        reasons = await asyncio.gather(*(self._ready(member, limit) for member in up))
-        return {member.index: reason for member, reason in zip(up, reasons, strict=True) if reason}
-
-    async def _ready(self, member: Member, limit: asyncio.Semaphore) -> str | None:
-        assert member.connection is not None
-        message = {
-            "type": "icmp_ready",
-            "address": member.address,
-            "count": self._options.probes_per_visit,
-        }
-        try:
-            await send_archive(member, limit)
-            await member.connection.request(message, READY_TIMEOUT_S)
-        except TaskFailedError as error:
-            if "(EPERM)" in str(error) or "(EACCES)" in str(error):
-                return (
-                    "it may not open a raw socket (EPERM): give its agent CAP_NET_RAW (root has it), "
-                    "or use --latency stamp"
-                )
-            return f"it cannot probe by ICMP: {error}"
-        except (AgentLostError, ProtocolError) as error:
-            return f"it cannot probe by ICMP: {error}"
-        except TimeoutError:
-            return f"its agent was not ready for ICMP within {READY_TIMEOUT_S:.0f} s"
-        return None
+        message = {"type": "icmp_ready", "count": self._options.probes_per_visit}
+        return await prepare_scapy(members, message, instead="--latency stamp")
 
     async def visit(self, src: Member, dst: Member, context: VisitContext) -> list[dict[str, Any]]:  # noqa: ARG002
         """One series of echoes."""

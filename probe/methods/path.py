@@ -1,11 +1,15 @@
-"""The ways of packets: hops and their addresses by time to live, and path MTU, by an ordinary UDP socket."""
+"""The ways of packets: hops and their addresses by time to live, and path MTU.
+
+By an ordinary UDP socket and its error queue, or (IPv4, CAP_NET_RAW) by raw sockets and scapy.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
+from netprobe.core.errors import InputError
 from netprobe.core.scan import Measurement, PathReading
 from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.agent.packet import PACKET_BYTES
@@ -16,6 +20,7 @@ from netprobe.probe.methods.base import Cost, VisitContext
 from netprobe.probe.methods.series import network_parameters
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.result import PATH
+from netprobe.probe.scapy_archive import prepare_scapy, scapy_version
 from netprobe.probe.visits import NS_PER_S
 
 LIMIT_S = 10.0
@@ -24,11 +29,20 @@ _USUAL_PROBES, _USUAL_S = 8, 0.02
 _MAX_SENT = 1 << 16
 
 
-class Path:
-    """One walk a visit, toward the reflector's port of the other agent."""
+Trace = Literal["udp", "scapy"]
+TRACES: tuple[Trace, ...] = ("udp", "scapy")
 
-    def __init__(self, options: ScanOptions) -> None:
+
+class Path:
+    """One walk a visit, toward the reflector's port of the other agent. Raises InputError, and PlatformError
+    without the scapy that was asked for."""
+
+    def __init__(self, options: ScanOptions, trace: Trace = "udp") -> None:
+        if trace not in TRACES:
+            raise InputError(f"--trace {trace!r} is none of {', '.join(TRACES)}")
         self._options = options
+        self._trace = trace
+        self._scapy = scapy_version("--trace scapy", instead="--trace udp") if trace == "scapy" else None
         self._members: Sequence[Member] = ()
 
     @property
@@ -37,13 +51,14 @@ class Path:
         return Measurement(
             id=PATH,
             key="hops",
-            method="udp-ttl",
+            method=f"{self._trace}-ttl",
             unit="hops",
             statistic="the last walk's",
             parameters={
                 "max_hops": MAX_HOPS,
                 "tries": TRIES,
                 "timeout_s": self._options.timeout_s,
+                **({} if self._scapy is None else {"scapy": self._scapy}),
                 **network_parameters(self._options, self._members),
             },
         )
@@ -58,8 +73,10 @@ class Path:
         return LIMIT_S + 12 * self._options.timeout_s + self._options.silence_s
 
     async def prepare(self, members: Sequence[Member]) -> dict[int, str]:
-        """Nothing but an open reflector is needed, which every host has that is up."""
+        """An ordinary socket needs nothing; for scapy it is sent, and raw sockets are tried."""
         self._members = members
+        if self._trace == "scapy":
+            return await prepare_scapy(members, {"type": "path_ready"}, instead="--trace udp")
         return {}
 
     async def visit(self, src: Member, dst: Member, context: VisitContext) -> list[dict[str, Any]]:
@@ -68,6 +85,7 @@ class Path:
         answer = await src.connection.request(
             {
                 "type": "path",
+                "trace": self._trace,
                 "address": dst.address,
                 "port": dst.port,
                 "source": src.address,

@@ -38,6 +38,8 @@ def test_the_phases_are_the_measurements_in_turn() -> None:
         ("", {}, "may be given once"),
         ("goodput", {}, "rtt is needed"),
         ("path", {}, "rtt is needed"),
+        ("rtt", {"trace": "udp"}, "--trace is of ways"),
+        ("rtt,path", {"trace": "mtr"}, "--trace 'mtr' is none of udp, scapy"),
         ("rtt", {"size": "1MB", "streams": "2"}, "--size and --streams are of goodput"),
         ("rtt,goodput", {"goodput": "udp"}, "'udp' is none of auto, iperf3, tcp"),
         ("rtt,goodput", {"size": "1 parsec"}, "size '1 parsec': a number and one of B, kB"),

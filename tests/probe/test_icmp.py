@@ -132,3 +132,17 @@ def test_anything_that_comes_is_read_or_is_nothing(data: bytes, ipv6: bool, fram
     assert found is None or (
         0 <= found[0] < 1 << 16 and 0 <= found[1] < 1 << 16 and isinstance(found[2], bytes)
     )
+
+
+@needs_scapy
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=120), st.integers(0, 80))
+def test_an_error_is_about_a_packet_of_ours_or_is_nothing(data: bytes, place: int) -> None:
+    icmp_packets.load()
+    probe = icmp_packets.build_udp("10.0.0.1", "10.0.0.9", (40_000, 9), 3, 77, b"p" * 40)
+    header = bytes.fromhex("4500005800000000400100000a0000050a000001")
+    error = header + bytes([11, 0, 0, 0, 0, 0, 0, 0]) + probe[:60]
+    assert icmp_packets.parse_error(error) == ("10.0.0.5", 11, 0, 0, 77, (40_000, 9))
+    for text in (data, error[:place] + data, error[:place] + data + error[place + len(data) :]):
+        found = icmp_packets.parse_error(text)
+        assert found is None or (found[1] in (3, 11) and 0 <= found[3] < 1 << 16)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from collections.abc import Iterator
 
@@ -12,7 +13,7 @@ from netprobe.core.hosts import make_host
 from netprobe.core.scan import PathReading
 from netprobe.probe.chooser import RoundRobin
 from netprobe.probe.methods.latency import latency_method
-from netprobe.probe.methods.path import Path
+from netprobe.probe.methods.path import Path, Trace
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.result import ScanOutcome
 from netprobe.probe.session import Phase, run_scan
@@ -29,14 +30,14 @@ def prefix() -> Iterator[str]:
         yield made
 
 
-def scan(prefix: str, family: int) -> ScanOutcome:
+def scan(prefix: str, family: int, trace: Trace = "udp") -> ScanOutcome:
     options = ScanOptions(probes_per_visit=10, python=sys.executable, timeout_s=0.3)
     hosts = [
         make_host(name, target=prefix + name, address=address[family]) for name, address in ADDRESSES.items()
     ]
     phases = [
         Phase(method=latency_method(options), chooser=RoundRobin()),
-        Phase(method=Path(options), chooser=RoundRobin()),
+        Phase(method=Path(options, trace), chooser=RoundRobin()),
     ]
     return run_scan(hosts, parse_via("ip netns exec {target}"), options, phases=phases)
 
@@ -59,6 +60,15 @@ def test_each_hop_is_seen_and_the_narrow_link_is_found(prefix: str, family: int)
     assert document.hops is not None and document.path_mtu_bytes is not None
     np.testing.assert_array_equal(document.hops, [[np.nan, 3], [3, np.nan]])
     np.testing.assert_array_equal(document.path_mtu_bytes, [[np.nan, 1400], [1400, np.nan]])
+
+
+@pytest.mark.skipif(importlib.util.find_spec("scapy") is None, reason="scapy is not installed")
+def test_scapy_sees_the_same_way(prefix: str) -> None:
+    outcome = scan(prefix, 0, "scapy")
+    assert way(outcome) == PathReading(
+        hops=3, addresses=[*ROUTERS[0], ADDRESSES["h2"][0]], mtu_bytes=MIDDLE_MTU
+    )
+    assert outcome.scan.measurements[1].method == "scapy-ttl"
 
 
 def test_packets_that_vanish_without_a_word_are_too_large_all_the_same(prefix: str) -> None:

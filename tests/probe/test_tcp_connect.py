@@ -59,10 +59,12 @@ def test_nothing_is_left_in_time_wait_and_all_came_from_one_port(listener: Liste
 def test_the_port_answers_nothing_and_takes_no_more_than_it_needs(listener: Listener) -> None:
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(50):
-        with socket.create_connection(("127.0.0.1", listener.port), timeout=5) as sock:
-            with contextlib.suppress(ConnectionResetError, BrokenPipeError):
-                sock.sendall(b"GET / HTTP/1.0\r\n\r\n")
-                assert sock.recv(100) == b""
+        with (
+            contextlib.suppress(ConnectionResetError, BrokenPipeError),
+            socket.create_connection(("127.0.0.1", listener.port), timeout=5) as sock,
+        ):
+            sock.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            assert sock.recv(100) == b""
     assert wait_until(lambda: len(os.listdir("/proc/self/fd")) <= before, 2)
 
 
