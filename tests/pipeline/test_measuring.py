@@ -67,3 +67,18 @@ def test_the_command_line_measures_goodput_on_this_machine(
     scan = load_document(Scan, tmp_path / "out" / "scan.json")
     assert scan.goodput_bytes_per_s["goodput"][0, 1] > 1e6
     assert [m.id for m in scan.measurements] == ["rtt", "goodput"]
+
+
+def test_the_command_line_measures_ways_and_handshakes_on_this_machine(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["scan", "--hosts", "a,b", "--via", "local", "--only", "scan", "--probes", "10", "--ipv4"]
+    argv += ["--measure", "rtt,path", "--latency", "tcp", "--source-ports", "2", "--trace", "udp"]
+    assert run([*argv, "--out", str(tmp_path / "out")]) == 0
+    out = capsys.readouterr().out
+    assert ", by tcp-connect, stamps: kernel" in out
+    assert "hops: 1 on 2 links; path MTU: 65535 bytes on 2 links" in out
+    scan = load_document(Scan, tmp_path / "out" / "scan.json")
+    assert [(m.id, m.method) for m in scan.measurements] == [("rtt", "tcp-connect"), ("path", "udp-ttl")]
+    assert scan.hops is not None and scan.hops[0, 1] == 1 and scan.port_spread_s is not None
+    assert {visit.path.addresses[0] for visit in scan.visits if visit.path} == {"127.0.0.1", "127.0.0.2"}
