@@ -42,7 +42,12 @@ class Fping:
     def cost(self) -> Cost:
         """Of one visit, the warm-up included."""
         probes = self._options.probes_per_visit + 1
-        return Cost(seconds=self._options.interval_s * probes + _START_S, bytes=2 * probes * ECHO_BYTES)
+        return Cost(
+            seconds=self._options.interval_s * probes + _START_S,
+            bytes=2 * probes * ECHO_BYTES,
+            packets=2 * probes,
+            paced=True,
+        )
 
     @property
     def deadline_s(self) -> float:

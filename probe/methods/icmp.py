@@ -43,6 +43,8 @@ class Icmp:
         return Cost(
             seconds=probes * (self._options.interval_s + _PARSE_S),
             bytes=2 * probes * ECHO_BYTES,
+            packets=2 * probes,
+            paced=True,
         )
 
     @property

@@ -65,7 +65,11 @@ class Path:
 
     def cost(self) -> Cost:
         """Of one visit to a neighbour; each silent router adds time."""
-        return Cost(seconds=_USUAL_S, bytes=2 * _USUAL_PROBES * (PACKET_BYTES + 8) + 2 * 1500)
+        return Cost(
+            seconds=_USUAL_S,
+            bytes=2 * _USUAL_PROBES * (PACKET_BYTES + 8) + 2 * 1500,
+            packets=2 * _USUAL_PROBES + 2,
+        )
 
     @property
     def deadline_s(self) -> float:

@@ -21,6 +21,7 @@ from netprobe.probe.methods.series import (
 from netprobe.probe.options import ScanOptions
 
 _HANDSHAKE_BYTES = 40 + 40 + 32 + 20 + 20  # SYN, SYN-ACK, ACK, and a reset of each end
+_HANDSHAKE_PACKETS = 5
 _MAX_COUNT = 1 << 40
 
 
@@ -43,7 +44,12 @@ class TcpConnect:
     def cost(self) -> Cost:
         """Of one visit, the warm-up included."""
         probes = (self._options.probes_per_visit + 1) * self._options.source_ports
-        return Cost(seconds=self._options.interval_s * probes, bytes=probes * _HANDSHAKE_BYTES)
+        return Cost(
+            seconds=self._options.interval_s * probes,
+            bytes=probes * _HANDSHAKE_BYTES,
+            packets=_HANDSHAKE_PACKETS * probes,
+            paced=True,
+        )
 
     @property
     def deadline_s(self) -> float:
