@@ -17,6 +17,10 @@ class Cost:
     seconds: float
     bytes: int
     """Bytes on the wire in both directions together, with the headers of IP and below left out."""
+    packets: int = 0
+    """In both directions; 0 where the method does not count them."""
+    paced: bool = False
+    """Whether ``ScanOptions.interval_s`` sets its rate; a flow goes as fast as it can."""
 
 
 @dataclass(frozen=True, kw_only=True)
