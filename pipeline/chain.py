@@ -73,6 +73,8 @@ def check_chain(options: ChainOptions, hosts: Sequence[Host]) -> None:
         raise InputError(f"--root {options.root!r} is none of the {len(hosts)} hosts")
     check_given(hosts, options.scan)
     phases_for(options.scan, options.measuring)
+    if options.measuring is not None and options.measuring.budget is not None and len(hosts) > 1:
+        options.measuring.budget.pairs_of(len(hosts))
     until = STAGES.index(options.last)
     missing = [name for name in ("torch", "sklearn") if importlib.util.find_spec(name) is None]
     if until >= STAGES.index("map") and missing:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from netprobe.core.errors import InputError
 from netprobe.pipeline.goodput import GoodputRequest, Watched, goodput_phases
+from netprobe.probe.budget import Budget, Budgeted, parse_budget
 from netprobe.probe.chooser import RoundRobin
 from netprobe.probe.methods.latency import latency_method
 from netprobe.probe.methods.path import Path, Trace
@@ -22,6 +23,8 @@ class Measuring:
     path: Trace | None = None
     """How ways are found; None where they are not."""
     goodput: GoodputRequest | None = None
+    budget: Budget | None = None
+    """Of the round-trip times; None probes every pair."""
 
 
 def parse_measuring(
@@ -32,6 +35,8 @@ def parse_measuring(
     goodput_seconds: float | None = None,
     size: str | None = None,
     streams: str | None = None,
+    pairs: str | None = None,
+    time: str | None = None,
 ) -> Measuring:
     """``rtt``, ``rtt,path``, ``rtt,goodput`` or all, and the options of goodput. Raises InputError."""
     asked = [part.strip() for part in measure.split(",")]
@@ -42,6 +47,9 @@ def parse_measuring(
         raise InputError(f"--measure {measure!r}: rtt is needed, which says what may be tested at once")
     if "path" not in asked and trace is not None:
         raise InputError("--trace is of ways: give --measure rtt,path as well")
+    budget = parse_budget(pairs, time)
+    if budget is not None and "path" in asked:
+        raise InputError("--pairs and --time are of round-trip times: ways are followed between all hosts")
     path: Trace | None = (trace or "udp") if "path" in asked else None  # type: ignore[assignment]
     options = {
         "--goodput": goodput, "--goodput-seconds": goodput_seconds, "--size": size, "--streams": streams
@@ -50,9 +58,10 @@ def parse_measuring(
     if "goodput" not in asked:
         if given:
             raise InputError(f"{' and '.join(given)} are of goodput: give --measure rtt,goodput as well")
-        return Measuring(path=path)
+        return Measuring(path=path, budget=budget)
     return Measuring(
         path=path,
+        budget=budget,
         goodput=GoodputRequest.parse(
             way=goodput or "auto", seconds=goodput_seconds, sizes=size, streams=streams
         ),
@@ -61,7 +70,8 @@ def parse_measuring(
 
 def phases_for(options: ScanOptions, measuring: Measuring | None = None) -> list[Phase]:
     """The phases of a scan. Raises InputError for what contradicts itself."""
-    watched = Watched(RoundRobin())
+    budget = None if measuring is None else measuring.budget
+    watched = Watched(RoundRobin() if budget is None else Budgeted(budget, seed=options.seed))
     phases = [Phase(method=latency_method(options), chooser=watched)]
     if measuring is not None and measuring.path is not None:
         phases.append(Phase(method=Path(options, measuring.path), chooser=RoundRobin()))

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.core.errors import InputError
-from netprobe.probe.chooser import Extent, Results
+from netprobe.probe.chooser import Extent, Results, disjoint_rounds
 from netprobe.probe.rounds import Link
 from netprobe.probe.visits import VisitResult
 
@@ -39,38 +39,40 @@ _TRIES = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """How many pairs may be probed, how long it may take; None is no limit."""
+    """How many pairs may be probed, as a number or as a share of all, and how long it may take; None: no limit."""
 
     pairs: int | None = None
+    share: float | None = None
     seconds: float | None = None
 
+    def pairs_of(self, hosts: int) -> int:
+        """How many pairs of ``hosts`` hosts. Raises InputError when they cannot tie all hosts together."""
+        every = hosts * (hosts - 1) // 2
+        wanted = every if self.pairs is None else self.pairs
+        if self.share is not None:
+            wanted = math.ceil(every * self.share)
+        if wanted < hosts - 1:
+            raise InputError(
+                f"--pairs: {wanted} pairs cannot tie {hosts} hosts together, at least {hosts - 1} are needed"
+            )
+        return min(wanted, every)
 
-def parse_budget(pairs: str | None, time: str | None, hosts: int) -> Budget | None:
-    """``5%`` or ``20000`` pairs of ``hosts`` hosts, ``60s`` or ``5m``. None without either. Raises InputError."""
+
+def parse_budget(pairs: str | None, time: str | None) -> Budget | None:
+    """``5%`` or ``20000`` pairs, ``60s`` or ``5m``. None without either. Raises InputError."""
     if pairs is None and time is None:
         return None
-    return Budget(
-        pairs=None if pairs is None else _pairs(pairs, hosts),
-        seconds=None if time is None else _seconds(time),
-    )
-
-
-def _pairs(text: str, hosts: int) -> int:
-    every = hosts * (hosts - 1) // 2
-    number = _number(text.removesuffix("%"))
-    if text.endswith("%"):
+    seconds = None if time is None else _seconds(time)
+    if pairs is None:
+        return Budget(seconds=seconds)
+    number = _number(pairs.removesuffix("%"))
+    if pairs.endswith("%"):
         if number is None or not 0 < number <= 100:
-            raise InputError(f"--pairs {text!r}: a share above 0% and up to 100% is needed")
-        wanted = math.ceil(every * number / 100)
-    else:
-        if number is None or number < 1 or number != int(number):
-            raise InputError(f"--pairs {text!r} is neither a number of pairs nor a share such as 5%")
-        wanted = int(number)
-    if every and wanted < hosts - 1:
-        raise InputError(
-            f"--pairs {text!r}: {wanted} pairs cannot tie {hosts} hosts together, at least {hosts - 1} are needed"
-        )
-    return min(wanted, every)
+            raise InputError(f"--pairs {pairs!r}: a share above 0% and up to 100% is needed")
+        return Budget(share=number / 100, seconds=seconds)
+    if number is None or number < 1 or number != int(number):
+        raise InputError(f"--pairs {pairs!r} is neither a number of pairs nor a share such as 5%")
+    return Budget(pairs=int(number), seconds=seconds)
 
 
 def _seconds(text: str) -> float:
@@ -88,47 +90,68 @@ def _number(text: str) -> float | None:
 
 
 class Budgeted:
-    """A chooser that stays within a budget. ``hosts`` is how many there are."""
+    """A chooser that stays within a budget."""
 
-    def __init__(self, budget: Budget, *, hosts: int, seed: int = 0) -> None:
-        every = hosts * (hosts - 1) // 2
-        self._hosts = hosts
-        self._pairs = every if budget.pairs is None else min(budget.pairs, every)
-        self._seconds = budget.seconds
+    def __init__(self, budget: Budget, *, seed: int = 0) -> None:
+        self._budget = budget
+        self._hosts = 0
+        self._pairs = 0
         self._random = np.random.default_rng(seed)
         self._first: list[list[Link]] = []
+        self._explored = 0
         self._second: list[list[Link]] | None = None
-        self._chosen = np.zeros((hosts, hosts), dtype=bool)
+        self._chosen = np.zeros((0, 0), dtype=bool)
+        self._rtt_s = np.zeros((0, 0))
         self._used = 0
         self._read = 0
-        self._rtt_s = np.full((hosts, hosts), np.nan)
 
-    def extent(self) -> Extent:
-        """Both passes of the whole budget, in rounds that are nearly full."""
-        rounds = math.ceil(self._pairs / max(1, self._hosts // 2))
-        return Extent(rounds=2 * rounds, links=2 * self._pairs)
+    def extent(self) -> Extent | None:
+        """Both passes of the whole budget in full rounds, once the number of hosts is known."""
+        return self.extent_of(self._hosts) if self._hosts else None
+
+    def extent_of(self, hosts: int) -> Extent:
+        """The same for so many hosts."""
+        pairs = self._budget.pairs_of(hosts)
+        return Extent(rounds=2 * math.ceil(pairs / max(1, hosts // 2)), links=2 * pairs)
 
     def next_round(self, results: Results) -> Sequence[Link] | None:
         """A round of the first pass while the budget lasts, then those of the second pass."""
+        if not self._hosts:
+            self._start(results)
         if self._second is None:
             links = self._explore(results)
             if links:
                 self._first.append(links)
+                self._explored += 1
                 return links
             self._second = [[Link(link.dst, link.src) for link in links] for links in self._first]
-        if not self._second or (self._seconds is not None and results.elapsed_s >= self._seconds):
+        seconds = self._budget.seconds
+        if not self._second or (seconds is not None and results.elapsed_s >= seconds):
             return None
         return self._second.pop(0)
 
+    def _start(self, results: Results) -> None:
+        """Visits that are there already are those of a scan that goes on: they count."""
+        self._hosts = results.hosts
+        self._pairs = self._budget.pairs_of(results.hosts)
+        self._chosen = np.zeros((results.hosts, results.hosts), dtype=bool)
+        self._rtt_s = np.full((results.hosts, results.hosts), np.nan)
+        seen = dict.fromkeys(Link(visit.src, visit.dst) for visit in results.visits if visit.has_reading)
+        half = [link for link in seen if Link(link.dst, link.src) not in seen]
+        for link in seen:
+            self._chosen[link.src, link.dst] = self._chosen[link.dst, link.src] = True
+        self._used = int(self._chosen.sum()) // 2
+        self._first = disjoint_rounds(half)
+
     def _explore(self, results: Results) -> list[Link]:
-        left = self._pairs - self._used
-        spent = self._seconds is not None and results.elapsed_s >= _FIRST_PASS_SHARE * self._seconds
+        left, seconds = self._pairs - self._used, self._budget.seconds
+        spent = seconds is not None and results.elapsed_s >= _FIRST_PASS_SHARE * seconds
         alive = np.array(sorted(results.alive), dtype=np.int64)
         if left <= 0 or spent or len(alive) < 2:
             return []
         self._take_in(results.visits)
         wanted: Iterable[tuple[int, int]]
-        if len(self._first) < EXPLORING_ROUNDS:
+        if self._explored < EXPLORING_ROUNDS:
             wanted = self._at_random(alive)
         else:
             wanted = self._unsure(alive)
@@ -193,7 +216,9 @@ class Budgeted:
         for needed in (1, 2, 3):
             lacking = evidence[one, other] < np.minimum(needed, size[one] * size[other])
             if lacking.any():
-                yield from self._between(one[lacking], other[lacking], member, evidence < needed, size, alive, first=needed == 1)
+                yield from self._between(
+                    one[lacking], other[lacking], member, evidence < needed, size, alive, first=needed == 1
+                )
                 return
 
     def _between(
