@@ -26,10 +26,15 @@ from netprobe.cli.latency import (
     latency_fields,
 )
 from netprobe.cli.launching import (
+    ContainerOption,
+    ContextOption,
     FanOutOption,
+    KubeconfigOption,
     ListenOption,
     McaOption,
+    NamespaceOption,
     PythonOption,
+    SelectorOption,
     SetupOption,
     SshConfigOption,
     SshOptionOption,
@@ -68,8 +73,8 @@ def scan(
         str | None,
         typer.Option(
             "--hosts",
-            help="A hosts file, a list such as a,b or gpu[001-064], or a source such as slurm: or mpich:FILE. "
-            "--via slurm has the job's nodes itself.",
+            help="A hosts file, a list such as a,b or gpu[001-064], or a source such as slurm:, mpich:FILE or "
+            "k8s:app=worker. --via slurm has the job's nodes itself.",
         ),
     ] = None,
     lab: Annotated[
@@ -88,6 +93,11 @@ def scan(
     ssh_option: SshOptionOption = None,
     mca: McaOption = None,
     listen: ListenOption = None,
+    context: ContextOption = None,
+    namespace: NamespaceOption = None,
+    container: ContainerOption = None,
+    kubeconfig: KubeconfigOption = None,
+    selector: SelectorOption = None,
     python: PythonOption = None,
     setup: SetupOption = None,
     fan_out: FanOutOption = None,
@@ -134,7 +144,7 @@ def scan(
     if lab is not None and rootless.is_needed():
         rootless.enter_own()  # first: nothing that starts threads is loaded yet
         Output(json=json, quiet=quiet).note(rootless.NOTE)
-    from netprobe.cli.launching import KNOW_THEIR_HOSTS
+    from netprobe.cli.launching import KNOW_THEIR_HOSTS, hosts_or_selector
     from netprobe.cli.mapping import map_options
     from netprobe.cli.plan import check_objective
     from netprobe.core.errors import InputError
@@ -142,6 +152,7 @@ def scan(
     from netprobe.pipeline.measuring import parse_measuring
     from netprobe.probe.options import ScanOptions
 
+    hosts = hosts_or_selector(hosts, selector)
     own = via in KNOW_THEIR_HOSTS or resume
     if (hosts is None) == (lab is None) and (lab is not None or not own):
         raise InputError("give either --hosts FILE or --lab SPEC")
@@ -151,7 +162,8 @@ def scan(
         )
     reach = {
         "--via": via, "--ssh-config": ssh_config, "--ssh-option": ssh_option, "--mca": mca,
-        "--listen": listen, "--fan-out": fan_out,
+        "--listen": listen, "--fan-out": fan_out, "--context": context, "--namespace": namespace,
+        "--container": container, "--kubeconfig": kubeconfig,
     }  # fmt: skip
     given = [name for name, value in reach.items() if value]
     if lab is not None and given:
@@ -200,6 +212,10 @@ def scan(
         "ssh_options": ssh_option or [],
         "mca": mca or [],
         "listen": listen,
+        "context": context,
+        "namespace": namespace,
+        "container": container,
+        "kubeconfig": kubeconfig,
         "fan_out": fan_out or 16,
     }
     asked = Asked(resume=resume, dry_run=dry_run, rate=rate, gentle=gentle, given=given_fields(ctx))
@@ -254,7 +270,11 @@ def _run(
     earlier = find_earlier(folder) if asked.resume else None
     if hosts is None and earlier is None:
         launcher.check(())  # that it can know hosts here at all
-    given = earlier.record.hosts if hosts is None and earlier is not None else hosts_to_scan(hosts, via)
+    given = (
+        earlier.record.hosts
+        if hosts is None and earlier is not None
+        else hosts_to_scan(hosts, via, launcher, output.note)
+    )
     scan_options, chosen = asked.settle(options.scan, options.measuring, len(given))
     if earlier is not None:
         check_same_hosts(earlier.record, given)

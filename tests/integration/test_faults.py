@@ -19,7 +19,7 @@ import pytest
 from netprobe.core.document import load_document
 from netprobe.core.hosts import read_hosts_file
 from netprobe.core.scan import Scan, ScannedHost
-from netprobe.lab import Lab, parse_spec, temporary
+from netprobe.lab import Lab, parse_spec, set_value, temporary
 from netprobe.probe.events import Event, HostFailed, VisitDone
 from netprobe.probe.journal import Journal, read_journal
 from netprobe.probe.options import ScanOptions
@@ -93,11 +93,7 @@ def sick(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> SickFleet:
     )
     noisy.chmod(0o755)
     # Packets of 1 to 2 go to nobody; 3 may not send to 4; 6's only port is taken.
-    neighbour = ("-n", target[names[1]], "neigh")
-    before = ip(*neighbour, "show", address[names[2]], "dev", "eth0").split()
-    ip("-n", target[names[1]], "route", "add", f"{address[names[2]]}/32", "dev", "eth0")
-    ip("-n", target[names[1]], "neigh", "replace", address[names[2]], "lladdr", "02:00:00:00:00:fe",
-       "dev", "eth0", "nud", "permanent")  # fmt: skip
+    set_value(lab, f"{names[1]}>{names[2]}", "drop", "true")
     ip("-n", target[names[3]], "route", "add", "prohibit", f"{address[names[4]]}/32")
     taken = "import socket,sys;s=socket.socket(2,2);s.bind(('',20007));print(1,flush=True);sys.stdin.read()"
     holder = subprocess.Popen(
@@ -113,10 +109,7 @@ def sick(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> SickFleet:
         )  # fmt: skip
     finally:
         holder.communicate()
-        ip("-n", target[names[1]], "route", "del", f"{address[names[2]]}/32", "dev", "eth0")
-        ip(*neighbour, "del", address[names[2]], "dev", "eth0")
-        if before:
-            ip(*neighbour, "add", *before[:3], "dev", "eth0", "nud", "permanent")
+        set_value(lab, f"{names[1]}>{names[2]}", "drop", "false")
         ip("-n", target[names[3]], "route", "del", "prohibit", f"{address[names[4]]}/32")
     assert (folder / "out" / "scan.json").exists(), done.stderr
     return SickFleet(done, load_document(Scan, folder / "out" / "scan.json"), names, folder / "out")
