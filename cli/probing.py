@@ -77,6 +77,10 @@ def given_fields(ctx: typer.Context) -> dict[str, str]:
         source = ctx.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
             given[field.name] = "--" + name.replace("_", "-")
+    for name in ("ipv4", "ipv6"):
+        source = ctx.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            given["family"] = f"--{name}"
     return given
 
 

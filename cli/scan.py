@@ -17,6 +17,14 @@ from netprobe.cli.goodput import (
     SizeOption,
     StreamsOption,
 )
+from netprobe.cli.latency import (
+    Ipv4Option,
+    Ipv6Option,
+    LatencyOption,
+    SourcePortsOption,
+    TraceOption,
+    latency_fields,
+)
 from netprobe.cli.launching import (
     FanOutOption,
     ListenOption,
@@ -87,12 +95,17 @@ def scan(
     port_range: PortRangeOption = None,
     subnet: SubnetOption = None,
     interface: InterfaceOption = None,
+    ipv4: Ipv4Option = False,
+    ipv6: Ipv6Option = False,
+    latency: LatencyOption = "stamp",
+    source_ports: SourcePortsOption = 1,
     links_at_once: LinksAtOnceOption = 0,
     rate: RateOption = None,
     gentle: GentleOption = False,
     dry_run: DryRunOption = False,
     resume: ResumeOption = False,
     measure: MeasureOption = "rtt",
+    trace: TraceOption = None,
     goodput: GoodputOption = None,
     goodput_seconds: GoodputSecondsOption = None,
     size: SizeOption = None,
@@ -112,6 +125,11 @@ def scan(
     quiet: QuietOption = False,
 ) -> int:
     """Probe every pair of hosts, map them, order the ranks and write the hostfile."""
+    from netprobe.cli import rootless
+
+    if lab is not None and rootless.is_needed():
+        rootless.enter_own()  # first: nothing that starts threads is loaded yet
+        Output(json=json, quiet=quiet).note(rootless.NOTE)
     from netprobe.cli.launching import KNOW_THEIR_HOSTS
     from netprobe.cli.mapping import map_options
     from netprobe.cli.plan import check_objective
@@ -144,13 +162,16 @@ def scan(
             subnet=subnet,
             interface=interface,
             links_at_once=links_at_once,
+            **latency_fields(
+                latency=latency, source_ports=source_ports, ipv4=ipv4, ipv6=ipv6, port_range=port_range
+            ),
             start_timeout_s=start_timeout,
             python=python,
             setup=setup,
             seed=seed,
         ),
         measuring=parse_measuring(
-            measure, goodput=goodput, goodput_seconds=goodput_seconds, size=size, streams=streams
+            measure, trace=trace, goodput=goodput, goodput_seconds=goodput_seconds, size=size, streams=streams
         ),
         map=map_options(groups=groups, k=k, elasticity=elasticity, method=method, alpha=alpha),
         objective=check_objective(objective),

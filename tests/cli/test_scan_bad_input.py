@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import json
 from pathlib import Path
 
@@ -49,6 +51,14 @@ def test_a_bad_hosts_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], te
         (["--hosts", "a,b", "--format", "bogus"], "known are"),
         (["--hosts", "a,b", "--port-range", "9-x"], "--port-range"),
         (["--hosts", "a,b", "--port-range", "9000-80"], "port range"),
+        (["--hosts", "a,b", "--port-range", "0"], "ports from 1 to 65535"),
+        (["--hosts", "a,b", "--port-range", "0-9"], "ports from 1 to 65535"),
+        (["--hosts", "a,b", "--ipv4", "--ipv6"], "one family"),
+        (["--hosts", "a,b", "--latency", "ping"], "latency 'ping' is none of stamp, icmp, fping, tcp"),
+        (["--hosts", "a,b", "--latency", "fping", "--source-ports", "2"], "fping has none"),
+        (["--hosts", "a,b", "--source-ports", "99"], "99 source ports: 1 to 64"),
+        (["--hosts", "a,b", "--measure", "path"], "rtt is needed"),
+        (["--lab", "pair", "--ipv6"], "which --ipv6 asks for"),
         (["--hosts", "a,b", "--probes", "0"], "probes"),
         (["--hosts", "a,b", "--interval", "-1"], "interval"),
         (["--hosts", "a,b", "--subnet", "bogus"], "subnet"),
@@ -157,9 +167,17 @@ def test_a_lab_has_its_own_way_in(
 def test_a_lab_without_root_is_one_line_and_makes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    class Kernel:
+        def unshare(self, flags: int) -> int:
+            ctypes.set_errno(errno.EPERM)
+            return -1
+
     monkeypatch.setattr("os.geteuid", lambda: 1000)
+    monkeypatch.setattr("netprobe.core.namespaces._libc", Kernel())
+    monkeypatch.setattr("netprobe.core.namespaces._is_alone", lambda: True)
     assert run(["scan", "--lab", "pair", "--out", str(tmp_path / "out")]) == 2
     err = capsys.readouterr().err
+    assert "refuses an ordinary user's namespaces (unshare: Operation not permitted)" in err
     assert "needs root" in err
     assert err.count("\n") == 1
     assert not (tmp_path / "out").exists()
