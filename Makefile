@@ -8,7 +8,7 @@ BENCH_ARGS ?=
 .PHONY: help setup setup-demo demo test check schemas format bench clean
 
 help:
-	@echo 'make demo [SEED=7]      16 hosts in racks of 6, 6 and 4: scan, group, order (needs root for the lab)'
+	@echo 'make demo [SEED=7]      16 hosts in racks of 6, 6 and 4: scan, group, order (as any user, where the kernel lets them)'
 	@echo 'make test               the tests (PYTEST_ARGS=... goes to pytest)'
 	@echo 'make check              linters, types, layers, published schemas'
 	@echo 'make schemas            write docs/schemas/ anew from the models'

@@ -63,8 +63,8 @@ def capacity(
     quiet: QuietOption = False,
 ) -> int:
     """Measure with several flows at once what each host and each group's uplink carries."""
+    from netprobe.cli.probing import ports
     from netprobe.cli.progress import ScanProgress
-    from netprobe.cli.scan import ports
     from netprobe.core.document import load_document
     from netprobe.core.map import Map
     from netprobe.core.scan import Scan

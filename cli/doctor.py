@@ -1,18 +1,108 @@
-"""``netprobe doctor``: what this machine offers."""
+"""``netprobe doctor``: what this machine offers, and with ``--hosts`` what every host does."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from netprobe.cli.launching import (
+    ContainerOption,
+    ContextOption,
+    FanOutOption,
+    KubeconfigOption,
+    ListenOption,
+    McaOption,
+    NamespaceOption,
+    PythonOption,
+    SelectorOption,
+    SetupOption,
+    SshConfigOption,
+    SshOptionOption,
+    ViaOption,
+)
 from netprobe.cli.output import JsonOption, Output
+from netprobe.cli.probing import InterfaceOption, PortRangeOption, StartTimeoutOption, SubnetOption, ports
+
+if TYPE_CHECKING:
+    from netprobe.pipeline.doctor_hosts import FleetReport
+    from netprobe.probe.examine import Findings
+
+NAMES_SHOWN = 8
+_TITLES = (
+    "host", "state", "address", "port", "python", "stamps", "iperf3", "fping", "raw icmp", "own name", "clock",
+)  # fmt: skip
 
 
-def doctor(json: JsonOption = False) -> int:
-    """Say what this machine offers netprobe, and what to do about what is missing."""
+def doctor(
+    hosts: Annotated[
+        str | None, typer.Option("--hosts", help="Start an agent on each of these hosts, and ask it.")
+    ] = None,
+    via: ViaOption = None,
+    ssh_config: SshConfigOption = None,
+    ssh_option: SshOptionOption = None,
+    mca: McaOption = None,
+    listen: ListenOption = None,
+    context: ContextOption = None,
+    namespace: NamespaceOption = None,
+    container: ContainerOption = None,
+    kubeconfig: KubeconfigOption = None,
+    selector: SelectorOption = None,
+    python: PythonOption = None,
+    setup: SetupOption = None,
+    fan_out: FanOutOption = None,
+    start_timeout: StartTimeoutOption = 30.0,
+    port_range: PortRangeOption = None,
+    subnet: SubnetOption = None,
+    interface: InterfaceOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Say what this machine offers netprobe; with --hosts, what every host lacks and what that costs.
+
+    Exit codes with --hosts: 0 every host can be probed, 3 some cannot, 4 none can.
+    """
+    output = Output(json=json)
+    if hosts is None and via is None and selector is None:
+        return _this_machine(output)
+    from netprobe.cli.launching import hosts_or_selector, hosts_to_scan
+    from netprobe.pipeline.doctor_hosts import examine_hosts
+    from netprobe.probe.options import ScanOptions
+    from netprobe.probe.via import parse_via
+
+    way = via or "ssh"
+    launcher = parse_via(
+        way,
+        ssh_config=ssh_config,
+        ssh_options=ssh_option or [],
+        mca=mca or [],
+        listen=listen,
+        context=context,
+        namespace=namespace,
+        container=container,
+        kubeconfig=kubeconfig,
+        fan_out=fan_out or 16,
+    )
+    options = ScanOptions(
+        port_range=ports(port_range),
+        subnet=subnet,
+        interface=interface,
+        start_timeout_s=start_timeout,
+        python=python,
+        setup=setup,
+    )
+    given = hosts_to_scan(hosts_or_selector(hosts, selector), way, launcher, output.note)
+    launcher.check(given)
+    report = examine_hosts(given, launcher=launcher, options=options)
+    output.say(_table(report), *_lacks(report))
+    output.result(report.as_dict() | {"exit_code": report.exit_code})
+    return report.exit_code
+
+
+def _this_machine(output: Output) -> int:
     from netprobe.pipeline.doctor import doctor as examine
 
     checks = examine()
-    output = Output(json=json)
     width = max(len(check.name) for check in checks)
     for check in checks:
         output.say(f"{check.state:<7}  {check.name:<{width}}  {check.found}")
@@ -21,3 +111,46 @@ def doctor(json: JsonOption = False) -> int:
             output.say(f"{'':<7}  {'':<{width}}  needed for {check.needed_for}{remedy}")
     output.result({"checks": [asdict(check) for check in checks]})
     return 0
+
+
+def _table(report: FleetReport) -> str:
+    """One line a host; as wide as it needs to be, for a name that is folded helps nobody."""
+    rows: list[tuple[str, ...]] = [_TITLES]
+    rows += [(f.host.name, f.status, f.host.address or "-", *_cells(f)) for f in report.findings]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(_TITLES))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows
+    )
+
+
+def _cells(found: Findings) -> tuple[str, ...]:
+    audit = found.audit
+    programs = {} if audit is None else audit.programs
+    own = found.own_addresses
+    return (
+        "-" if found.port is None else str(found.port),
+        "-" if found.agent is None else found.agent.python,
+        found.stamps or "-",
+        _version(programs.get("iperf3")),
+        _version(programs.get("fping")),
+        "-" if audit is None else "yes" if audit.raw_icmp else "no",
+        "-" if own is None else own[0] if own else "none",
+        "-" if found.clock_offset_s is None else f"{found.clock_offset_s:+.1f} s",
+    )
+
+
+def _version(line: str | None) -> str:
+    """The word of a program's first line that begins with a digit."""
+    return next(
+        (word for word in (line or "").split() if word[:1].isdigit()), "no" if line is None else "yes"
+    )
+
+
+def _lacks(report: FleetReport) -> list[str]:
+    lines = []
+    for lack in report.lacks:
+        more = f" and {len(lack.hosts) - NAMES_SHOWN} more" if len(lack.hosts) > NAMES_SHOWN else ""
+        lines.append(
+            f"missing on {', '.join(lack.hosts[:NAMES_SHOWN])}{more}: {lack.what}; it costs: {lack.costs}"
+        )
+    return lines or ["every host can be probed, and lacks nothing"]

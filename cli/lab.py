@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from netprobe.cli import rootless
 from netprobe.cli.output import JsonOption, Output, QuietOption, SeedOption
 
 app = typer.Typer(
@@ -36,13 +37,19 @@ def up(
     quiet: QuietOption = False,
 ) -> int:
     """Make a lab and leave it running."""
+    output = Output(json=json, quiet=quiet)
+    via = "ip netns exec {target}"
+    if rootless.is_needed():
+        rootless.enter_shared(start=True)
+        output.note(rootless.NOTE)
+        via = ""
     from netprobe import lab
 
     made = lab.up(lab.load_spec(spec), seed=seed, name=name, sshd=sshd)
-    output = Output(json=json, quiet=quiet)
+    via = via or f"netprobe lab exec --host {{target}} {made.name} --"
     output.say(
         f"lab {made.name}: {len(made.hosts)} hosts, files in {made.directory}",
-        f'next: netprobe scan --hosts {made.hosts_path} --via "ip netns exec {{target}}" --out DIR',
+        f'next: netprobe scan --hosts {made.hosts_path} --via "{via}" --out DIR',
     )
     output.result(_summary(made))
     return 0
@@ -50,18 +57,27 @@ def up(
 
 @app.command("list")
 def list_(json: JsonOption = False, quiet: QuietOption = False) -> int:
-    """List the labs of this machine."""
+    """List the labs of this machine, or of an ordinary user."""
+    output = Output(json=json, quiet=quiet)
+    if rootless.is_needed() and not rootless.enter_shared(start=False):
+        output.say("you have no lab (those of root are listed with sudo)")
+        output.result({"labs": [], "remains": []})
+        return 0
     from netprobe import lab
 
-    labs = lab.list_labs()
-    output = Output(json=json, quiet=quiet)
-    output.say(
-        *(
-            [f"{item.name}  {item.status}  {len(item.hosts)} hosts  {item.directory}" for item in labs]
-            or ["no lab is up"]
-        )
+    labs, remains = lab.list_labs(), lab.remains()
+    lines = [f"{item.name}  {item.status}  {len(item.hosts)} hosts  {item.directory}" for item in labs]
+    lines += [
+        f"{item.name}  broken  {item.reason} (netprobe lab down {item.name} removes the rest)"
+        for item in remains
+    ]
+    output.say(*(lines or ["no lab is up"]))
+    output.result(
+        {
+            "labs": [_summary(item) for item in labs],
+            "remains": [{"name": item.name, "reason": item.reason} for item in remains],
+        }
     )
-    output.result({"labs": [_summary(item) for item in labs]})
     return 0
 
 
@@ -74,6 +90,7 @@ def exec_(
     ] = None,
 ) -> int:
     """Run a program on a host of a lab, or on its controller, which is no rank host."""
+    _enter(name)
     from netprobe import lab
     from netprobe.core.errors import InputError
 
@@ -90,12 +107,17 @@ def exec_(
 def set_(
     name: Annotated[str, typer.Argument(metavar="LAB", help="Name of the lab.")],
     what: Annotated[
-        str, typer.Argument(metavar="WHAT", help="A host, a rack (rack0), two (rack0:rack1) or all.")
+        str,
+        typer.Argument(
+            metavar="WHAT",
+            help="A host, two (a:b, or a>b for one way), a rack (rack0), two (rack0:rack1), or all.",
+        ),
     ],
     settings: Annotated[list[str], typer.Argument(metavar="KEY=VALUE...", help="rate=80Mbit/s, say.")],
     quiet: QuietOption = False,
 ) -> int:
     """Change a live lab."""
+    _enter(name)
     from netprobe import lab
     from netprobe.core.errors import InputError
 
@@ -116,11 +138,13 @@ def down(
     quiet: QuietOption = False,
 ) -> int:
     """Remove a lab: nothing of it is left, however it was made or broken."""
-    from netprobe import lab
     from netprobe.core.errors import InputError
 
     if (name is None) == (not all_):
         raise InputError("name one lab, or give --all (netprobe lab list shows them)")
+    _enter(name)
+    from netprobe import lab
+
     if name is None:
         removed = lab.down_all()
     else:
@@ -128,6 +152,18 @@ def down(
         removed = [name]
     Output(quiet=quiet).say(*([f"lab {item} is gone" for item in removed] or ["no lab is up"]))
     return 0
+
+
+def _enter(name: str | None) -> None:
+    """Go to where an ordinary user's labs are. Raises InputError when they have none and one is asked for."""
+    if not rootless.is_needed() or rootless.enter_shared(start=False):
+        return
+    from netprobe.core.errors import InputError
+
+    raise InputError(
+        f"you have no lab{'' if name is None else f' {name[:64]!r}'}: netprobe lab up makes one; "
+        "those of root need sudo"
+    )
 
 
 def _summary(made: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +16,14 @@ from netprobe.cli.goodput import (
     MeasureOption,
     SizeOption,
     StreamsOption,
+)
+from netprobe.cli.latency import (
+    Ipv4Option,
+    Ipv6Option,
+    LatencyOption,
+    SourcePortsOption,
+    TraceOption,
+    latency_fields,
 )
 from netprobe.cli.launching import (
     ContainerOption,
@@ -34,12 +43,32 @@ from netprobe.cli.launching import (
 from netprobe.cli.mapping import AlphaOption, ElasticityOption, GroupsOption, KOption, MethodOption
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
 from netprobe.cli.plan import ObjectiveOption, RootOption
+from netprobe.cli.probing import (
+    Asked,
+    DryRunOption,
+    GentleOption,
+    InterfaceOption,
+    IntervalOption,
+    LinksAtOnceOption,
+    PairsOption,
+    PortRangeOption,
+    ProbesOption,
+    RateOption,
+    ResumeOption,
+    StartTimeoutOption,
+    SubnetOption,
+    TimeOption,
+    given_fields,
+    ports,
+)
+from netprobe.cli.scan_output import show_chain
 
 if TYPE_CHECKING:
     from netprobe.pipeline.chain import Chain, ChainOptions
 
 
 def scan(
+    ctx: typer.Context,
     hosts: Annotated[
         str | None,
         typer.Option(
@@ -72,26 +101,25 @@ def scan(
     python: PythonOption = None,
     setup: SetupOption = None,
     fan_out: FanOutOption = None,
-    start_timeout: Annotated[
-        float,
-        typer.Option("--start-timeout", metavar="SECONDS", help="A host not up by then is unreachable."),
-    ] = 30.0,
-    probes: Annotated[
-        int, typer.Option("--probes", help="Probes of one visit; each pair gets two visits.")
-    ] = 100,
-    interval: Annotated[
-        float, typer.Option("--interval", metavar="SECONDS", help="Mean time between the probes of a link.")
-    ] = 0.001,
-    port_range: Annotated[
-        str | None, typer.Option("--port-range", metavar="LOW-HIGH", help="UDP ports to use (any otherwise).")
-    ] = None,
-    subnet: Annotated[
-        str | None, typer.Option("--subnet", metavar="CIDR", help="Probe the addresses of this network.")
-    ] = None,
-    interface: Annotated[
-        str | None, typer.Option("--interface", help="Probe the addresses of this interface.")
-    ] = None,
+    start_timeout: StartTimeoutOption = 30.0,
+    probes: ProbesOption = 100,
+    interval: IntervalOption = 0.001,
+    port_range: PortRangeOption = None,
+    subnet: SubnetOption = None,
+    interface: InterfaceOption = None,
+    ipv4: Ipv4Option = False,
+    ipv6: Ipv6Option = False,
+    latency: LatencyOption = "stamp",
+    source_ports: SourcePortsOption = 1,
+    pairs: PairsOption = None,
+    time: TimeOption = None,
+    links_at_once: LinksAtOnceOption = 0,
+    rate: RateOption = None,
+    gentle: GentleOption = False,
+    dry_run: DryRunOption = False,
+    resume: ResumeOption = False,
     measure: MeasureOption = "rtt",
+    trace: TraceOption = None,
     goodput: GoodputOption = None,
     goodput_seconds: GoodputSecondsOption = None,
     size: SizeOption = None,
@@ -111,6 +139,11 @@ def scan(
     quiet: QuietOption = False,
 ) -> int:
     """Probe every pair of hosts, map them, order the ranks and write the hostfile."""
+    from netprobe.cli import rootless
+
+    if lab is not None and rootless.is_needed():
+        rootless.enter_own()  # first: nothing that starts threads is loaded yet
+        Output(json=json, quiet=quiet).note(rootless.NOTE)
     from netprobe.cli.launching import KNOW_THEIR_HOSTS, hosts_or_selector
     from netprobe.cli.mapping import map_options
     from netprobe.cli.plan import check_objective
@@ -120,8 +153,13 @@ def scan(
     from netprobe.probe.options import ScanOptions
 
     hosts = hosts_or_selector(hosts, selector)
-    if (hosts is None) == (lab is None) and (lab is not None or via not in KNOW_THEIR_HOSTS):
+    own = via in KNOW_THEIR_HOSTS or resume
+    if (hosts is None) == (lab is None) and (lab is not None or not own):
         raise InputError("give either --hosts FILE or --lab SPEC")
+    if resume and (lab is not None or out is None or force):
+        raise InputError(
+            "--resume goes with --out DIR (of the scan that ended early), not with --lab or --force"
+        )
     reach = {
         "--via": via, "--ssh-config": ssh_config, "--ssh-option": ssh_option, "--mca": mca,
         "--listen": listen, "--fan-out": fan_out, "--context": context, "--namespace": namespace,
@@ -139,13 +177,24 @@ def scan(
             port_range=ports(port_range),
             subnet=subnet,
             interface=interface,
+            links_at_once=links_at_once,
+            **latency_fields(
+                latency=latency, source_ports=source_ports, ipv4=ipv4, ipv6=ipv6, port_range=port_range
+            ),
             start_timeout_s=start_timeout,
             python=python,
             setup=setup,
             seed=seed,
         ),
         measuring=parse_measuring(
-            measure, goodput=goodput, goodput_seconds=goodput_seconds, size=size, streams=streams
+            measure,
+            trace=trace,
+            pairs=pairs,
+            time=time,
+            goodput=goodput,
+            goodput_seconds=goodput_seconds,
+            size=size,
+            streams=streams,
         ),
         map=map_options(groups=groups, k=k, elasticity=elasticity, method=method, alpha=alpha),
         objective=check_objective(objective),
@@ -154,6 +203,7 @@ def scan(
         slots=slots,
         seed=seed,
         last=only or "export",  # type: ignore[arg-type]
+        resume=resume,
     )
     folder = out or Path(f"netprobe-{datetime.now():%Y%m%d-%H%M%S}")
     output = Output(json=json, quiet=quiet)
@@ -168,22 +218,12 @@ def scan(
         "kubeconfig": kubeconfig,
         "fan_out": fan_out or 16,
     }
-    chain = _run(hosts, lab, "ssh" if via is None else via, launch, folder, force, options, output)
-    _show(chain, output)
+    asked = Asked(resume=resume, dry_run=dry_run, rate=rate, gentle=gentle, given=given_fields(ctx))
+    chain = _run(hosts, lab, "ssh" if via is None else via, launch, folder, force, options, asked, output)
+    if chain is None:
+        return 0
+    show_chain(chain, output)
     return 0 if chain.scan.status == "ok" else 3
-
-
-def ports(text: str | None) -> tuple[int, int]:
-    """``LOW-HIGH`` or one port; (0, 0) for None."""
-    from netprobe.core.errors import InputError
-
-    if text is None:
-        return (0, 0)
-    low, dash, high = text.partition("-")
-    ends = (low, high if dash else low)
-    if not all(end.isascii() and end.isdigit() and len(end) <= 5 for end in ends):
-        raise InputError(f"--port-range {text!r} is no range of ports such as 9000-9100")
-    return int(ends[0]), int(ends[1])
 
 
 def _run(
@@ -194,18 +234,32 @@ def _run(
     folder: Path,
     force: bool,
     options: ChainOptions,
+    asked: Asked,
     output: Output,
-) -> Chain:
-    """Everything is read and checked before the folder is made or a packet leaves."""
+) -> Chain | None:
+    """Everything is read and checked before the folder is made or a packet leaves. None for a dry run."""
     from netprobe.cli.launching import hosts_to_scan
+    from netprobe.cli.probing import show_estimate
     from netprobe.cli.progress import ScanProgress
     from netprobe.lab import load_spec
     from netprobe.pipeline import files
     from netprobe.pipeline.chain import check_chain, check_lab, run_chain, run_chain_on_lab
+    from netprobe.pipeline.measuring import measured_ids
+    from netprobe.pipeline.resuming import (
+        check_same_hosts,
+        check_same_measurements,
+        continued_options,
+        find_earlier,
+    )
     from netprobe.probe.via import parse_via
 
     if lab is not None:
         spec = load_spec(lab)
+        count = sum(rack.hosts for rack in spec.racks)
+        options = replace(options, scan=asked.settle(options.scan, options.measuring, count)[0])
+        if asked.dry_run:
+            show_estimate(count, options.scan, options.measuring, output)
+            return None
         check_lab(spec, options)
         files.prepare_folder(folder, force=force)
         with ScanProgress(output) as progress:
@@ -213,12 +267,30 @@ def _run(
                 spec, folder=folder, options=options, on_event=progress.on_event, on_stage=progress.on_stage
             )
     launcher = parse_via(via, **launch)
-    if hosts is None:
+    earlier = find_earlier(folder) if asked.resume else None
+    if hosts is None and earlier is None:
         launcher.check(())  # that it can know hosts here at all
-    given = hosts_to_scan(hosts, via, launcher, output.note)
+    given = (
+        earlier.record.hosts
+        if hosts is None and earlier is not None
+        else hosts_to_scan(hosts, via, launcher, output.note)
+    )
+    scan_options, chosen = asked.settle(options.scan, options.measuring, len(given))
+    if earlier is not None:
+        check_same_hosts(earlier.record, given)
+        check_same_measurements(earlier.record, measured_ids(options.scan, options.measuring))
+        scan_options = continued_options(earlier.record, scan_options, given=chosen)
+        options = replace(options, seed=scan_options.seed)
+        if earlier.scan is not None:
+            output.note(f"the scan in {folder} is complete: nothing is measured again")
+    options = replace(options, scan=scan_options)
+    if asked.dry_run:
+        show_estimate(len(given), options.scan, options.measuring, output)
+        return None
     launcher.check(given)
     check_chain(options, given)
-    files.prepare_folder(folder, force=force)
+    if earlier is None:
+        files.prepare_folder(folder, force=force)
     with ScanProgress(output) as progress:
         return run_chain(
             given,
@@ -228,73 +300,3 @@ def _run(
             on_event=progress.on_event,
             on_stage=progress.on_stage,
         )
-
-
-def _show(chain: Chain, output: Output) -> None:
-    output.result(summary(chain))
-    if output.json or output.quiet:
-        return
-    from netprobe.report import terminal
-    from netprobe.report.goodput import goodput_text
-
-    output.say(terminal.scan_text(chain.scan), *goodput_text(chain.scan), "")
-    if chain.map is not None and len(chain.scan.hosts) > 1:
-        console = output.console()
-        output.say(
-            terminal.heat_map(chain.scan, chain.map, width=console.width, encoding=console.encoding),
-            "",
-            terminal.group_table(chain.map),
-            "",
-        )
-    if chain.map is not None:
-        output.say(chain.map.verdict.text)
-    if chain.plan is not None:
-        output.say(terminal.order_text(chain.plan))
-    if chain.score is not None:
-        hops = "" if chain.score.crossings is None else f", {chain.score.crossings} crossings of the ring"
-        output.say(f"against the lab's truth: ARI {chain.score.ari:.2f}{hops} for {chain.score.racks} racks")
-    output.say("", f"files in {chain.folder}: {' '.join(written(chain))}", f"next: {next_command(chain)}")
-
-
-def written(chain: Chain) -> list[str]:
-    """The names of the files in the folder."""
-    return sorted(path.name for path in chain.folder.iterdir() if not path.name.startswith("."))
-
-
-def next_command(chain: Chain) -> str:
-    """What to type after this."""
-    if chain.exported is not None and chain.exported.command is not None:
-        return chain.exported.command
-    if chain.plan is not None:
-        return f"netprobe export hostfile {chain.folder / 'plan.json'}"
-    if chain.map is not None:
-        return f"netprobe plan order {chain.folder / 'map.json'}"
-    return f"netprobe map {chain.folder / 'scan.json'}"
-
-
-def summary(chain: Chain) -> dict[str, Any]:
-    """What ``--json`` says."""
-    from netprobe.cli.mapping import map_summary
-    from netprobe.cli.plan import plan_summary
-
-    data: dict[str, Any] = {
-        "out": str(chain.folder),
-        "files": written(chain),
-        "status": chain.scan.status,
-        "reason": chain.scan.reason,
-        "hosts": [{"name": h.name, "status": h.status, "reason": h.reason} for h in chain.scan.hosts],
-        "duration_s": chain.scan.duration_s,
-    }
-    if chain.map is not None:
-        data |= map_summary(chain.map)
-    if chain.plan is not None:
-        data |= plan_summary(chain.plan)
-    if chain.exported is not None:
-        data["command"] = chain.exported.command
-    if chain.score is not None:
-        data |= {
-            "ari": chain.score.ari,
-            "racks": chain.score.racks,
-            "rack_crossings": chain.score.crossings,
-        }
-    return data

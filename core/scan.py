@@ -14,7 +14,9 @@ from netprobe.core.visits import GoodputReading, PathReading, Visit, Visits, Vis
 
 __all__ = [
     "Agent",
+    "AuditReading",
     "GoodputReading",
+    "HostAudit",
     "Measurement",
     "PathReading",
     "RttStatistics",
@@ -40,6 +42,41 @@ class Agent(Record):
     hostname: str
     kernel: str
     addresses: list[str] = Field(default_factory=list)
+    boot_id: str | None = None
+    """Of the running kernel: another one is another boot, and maybe another place."""
+
+
+class AuditReading(Record):
+    """How a machine was off at one moment."""
+
+    load: float | None = None
+    """Processes that run or want to, mean of the last minute."""
+    delay_p50_s: float
+    """By how much a sleep of a millisecond ends late: median of 50."""
+    delay_p99_s: float
+
+
+class HostAudit(Record):
+    """What may make a host's readings wrong. Ratios are of CPU time between the two ends of the scan."""
+
+    start: AuditReading
+    end: AuditReading | None = None
+    steal_ratio: float | None = None
+    """Taken away by the hypervisor."""
+    busy_ratio: float | None = None
+    cores: int
+    clock_source: str | None = None
+    congestion_control: str | None = None
+    raw_icmp: bool = False
+    """Whether the agent may open a raw socket (CAP_NET_RAW)."""
+    interface: str | None = None
+    """The one that has the probed address, and its properties."""
+    mtu_bytes: int | None = None
+    driver: str | None = None
+    nic_bytes_per_s: float | None = None
+    """What the driver says of the link's speed."""
+    programs: dict[str, str | None] = Field(default_factory=dict)
+    """First line of what ``--version`` prints; null where a program is not installed."""
 
 
 class ScannedHost(Host):
@@ -48,6 +85,7 @@ class ScannedHost(Host):
     status: HostStatus = "ok"
     reason: str | None = None
     agent: Agent | None = None
+    audit: HostAudit | None = None
 
 
 class Measurement(Record):
@@ -104,6 +142,8 @@ class Scan(Document):
     path_mtu_bytes: Matrix | None = None
     warnings: list[str] = Field(default_factory=list)
     """What a reader of the readings should know."""
+    controller: HostAudit | None = None
+    """The machine that steered the scan."""
     visits: Visits
     samples: SamplesFile | None = None
     rounds: int = Field(ge=0)

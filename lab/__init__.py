@@ -14,6 +14,7 @@ from netprobe.lab.build import check_machine, down, down_all, temporary, up
 from netprobe.lab.fleet import Lab, find, list_labs, set_value
 from netprobe.lab.layout import LabHost, Layout, lay_out
 from netprobe.lab.reader import example_names, load_spec, parse_spec
+from netprobe.lab.remains import Remains, remains
 from netprobe.lab.spec import LabSpec
 from netprobe.lab.truth import Truth, load_truth, make_truth
 
@@ -22,6 +23,7 @@ __all__ = [
     "LabHost",
     "LabSpec",
     "Layout",
+    "Remains",
     "Truth",
     "check_machine",
     "down",
@@ -34,6 +36,7 @@ __all__ = [
     "load_truth",
     "make_truth",
     "parse_spec",
+    "remains",
     "set_value",
     "temporary",
     "up",

@@ -9,15 +9,17 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 
 from netprobe.core.document import write_document
-from netprobe.core.errors import InputError, OutputExistsError
+from netprobe.core.errors import InputError, OutputExistsError, PlatformError
+from netprobe.core.namespaces import is_one_user_world
 from netprobe.lab import access
+from netprobe.lab.fields import check_name
 from netprobe.lab.fleet import TRUTH_FILE, Lab, find, unknown_lab
 from netprobe.lab.kernel import (
-    NETNS,
     end_processes,
     find_program,
     make_hostnames,
@@ -28,7 +30,8 @@ from netprobe.lab.kernel import (
     unmount_below,
 )
 from netprobe.lab.layout import Layout, lay_out
-from netprobe.lab.spec import LabSpec, check_name
+from netprobe.lab.remains import names_without_directory, namespaces_by_name, switches_by_name
+from netprobe.lab.spec import LabSpec
 from netprobe.lab.state import (
     LOCK_WAIT_S,
     STATE_FILE,
@@ -62,7 +65,7 @@ def down(name: str) -> None:
     """
     require_root()
     _sweep(but=name)
-    if name not in lab_names():
+    if name not in (*lab_names(), *names_without_directory()):
         raise unknown_lab(name)
     with locked(name) as lock:
         _remove(name, lock)
@@ -71,7 +74,7 @@ def down(name: str) -> None:
 def down_all() -> list[str]:
     """Remove every lab on this machine; their names."""
     require_root()
-    names = lab_names()
+    names = sorted({*lab_names(), *names_without_directory()})
     for name in names:
         with locked(name) as lock:
             _remove(name, lock)
@@ -81,6 +84,10 @@ def down_all() -> list[str]:
 def check_machine(*, sshd: bool = False) -> None:
     """Raise PlatformError, before anything is made, when this machine cannot hold a lab."""
     require_root()
+    if sshd and is_one_user_world():
+        raise PlatformError(
+            "sshd on a lab's hosts needs root: run the same command with sudo, or without sshd"
+        )
     for program in ("ip", "nsenter", *(("sshd", "ssh-keygen") if sshd else ())):
         find_program(program)
     find_compiler()
@@ -122,6 +129,10 @@ def _up(spec: LabSpec, *, seed: int, name: str | None, sshd: bool | None, owner:
                     f"lab {chosen} is up already: take it down first, or give another name"
                 )
             _remove(chosen, lock)
+        elif chosen in names_without_directory():
+            raise OutputExistsError(
+                f"the directory of lab {chosen} was deleted while it ran: netprobe lab down {chosen} removes the rest"
+            )
         for namespace in layout.namespaces:
             if namespace_path(namespace).exists():
                 raise OutputExistsError(
@@ -150,12 +161,16 @@ def _build(spec: LabSpec, layout: Layout, state: LabState, lock: int) -> None:
     directory = directory_of(state.name)
     directory.mkdir(mode=0o700)
     state.save(directory)
-    program = compile_switch(directory, lock=lock)
-    make_namespaces(layout, lock=lock)
+    with ThreadPoolExecutor(1) as pool:
+        compiling = pool.submit(compile_switch, directory, lock=lock)
+        make_namespaces(layout, lock=lock)
+    program = compiling.result()
     hostnames = directory / access.HOSTNAMES_DIRECTORY
     hostnames.mkdir(mode=0o700)
     make_hostnames(layout.everyone, hostnames)
-    switch = start_switch(program, directory, switch_config(spec, layout), layout.fabric_target, lock=lock)
+    switch = start_switch(
+        program, directory, switch_config(spec, layout, seed=state.seed), layout.fabric_target, lock=lock
+    )
     program.unlink()
     (directory / access.HOSTS_FILE).write_text(access.hosts_text(layout), encoding="ascii")
     truth = make_truth(spec, layout, lab=state.name, seed=state.seed)
@@ -177,16 +192,14 @@ def _remove(name: str, lock: int) -> None:
     """Undo whatever of a lab is there. The caller holds its lock."""
     directory = directory_of(name)
     state = LabState.load(directory)
-    known: list[Process] = []
-    namespaces: tuple[str, ...] = ()
+    known = switches_by_name(name)
+    # Of a state that somebody damaged or deleted the name is left. Of a lab that was only begun, nothing.
+    namespaces = namespaces_by_name(name)
     if state is not None:
-        known = [one for one in (state.switch, *state.daemons) if one is not None]
+        known += [one for one in (state.switch, *state.daemons) if one is not None]
         namespaces = state.namespaces
         state.model_copy(update={"status": "removing"}).save(directory)
-    elif (directory / STATE_FILE).exists():
-        # Damaged by somebody: go by the name, which ends at the dot. With no state at all, nothing was made.
-        namespaces = tuple(path.name for path in NETNS.glob(f"{name}.*"))
-    end_processes(namespaces, known)
+    end_processes(namespaces, known, hostnames=directory / access.HOSTNAMES_DIRECTORY)
     remove_namespaces(namespaces, lock=lock)
     if directory.exists():
         unmount_below(directory)

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from netprobe.core.errors import InputError
-from netprobe.lab import access
+from netprobe.lab import access, setting
 from netprobe.lab.kernel import enter_argv, find_program, namespace_path, require_root
 from netprobe.lab.layout import LabHost, Layout, lay_out
-from netprobe.lab.spec import LabSpec, read_delay_s, read_rate_bytes_per_s
+from netprobe.lab.remains import names_without_directory, why_unreadable
+from netprobe.lab.setting import some
+from netprobe.lab.spec import LabSpec
 from netprobe.lab.state import LabState, directory_of, lab_names
-from netprobe.lab.switch import delay_command, rate_commands, tell_switch
-from netprobe.lab.truth import Truth, load_truth, rack_id
+from netprobe.lab.switch import tell_switch
+from netprobe.lab.truth import Truth, load_truth
 
 TRUTH_FILE = "truth.json"
-
-# What `set` takes for a host and for a rack: the switch's directions of each key.
-_HOST_RATES = {"rate": ("tx", "rx"), "tx_rate": ("tx",), "rx_rate": ("rx",)}
-_RACK_RATES = {"uplink_rate": ("up", "down"), "up_rate": ("up",), "down_rate": ("down",)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lab:
-    """A lab on this machine. ``status`` is ``broken`` when it was never finished, or lost its switch."""
+    """A lab on this machine. ``status`` is ``broken`` when it was never finished, or lost its switch or a
+    host."""
 
     name: str
     status: Literal["up", "broken"]
@@ -81,7 +80,7 @@ class Lab:
             if name in (host.name, host.target, host.address):
                 return host
         raise InputError(
-            f"lab {self.name} has no host {name[:64]!r}: it has {_some(host.name for host in self.hosts)}"
+            f"lab {self.name} has no host {name[:64]!r}: it has {some(host.name for host in self.hosts)}"
         )
 
     def exec_argv(self, host: str | None, argv: Sequence[str]) -> list[str]:
@@ -103,18 +102,21 @@ class Lab:
 def find(name: str) -> Lab:
     """The lab of a name. Raises InputError, listing the labs there are, when there is none."""
     require_root()
-    if name not in lab_names():
-        raise unknown_lab(name)
-    lab = _read(name)
-    if lab is None:
-        raise InputError(
-            f"lab {name} has only been begun: wait for the command that makes it, or take it down"
-        )
-    return lab
+    reason = ""
+    if name in lab_names():
+        lab = _read(name)
+        if lab is not None:
+            return lab
+        reason = why_unreadable(name)
+    elif name in names_without_directory():
+        reason = "its directory was deleted"
+    if reason:
+        raise InputError(f"lab {name} cannot be used: {reason}; take it down (netprobe lab down {name})")
+    raise unknown_lab(name)
 
 
 def list_labs() -> list[Lab]:
-    """All labs on this machine, by name, broken ones included."""
+    """All labs on this machine that can be read, by name, broken ones included; remains.py has the others."""
     require_root()
     return [lab for lab in map(_read, lab_names()) if lab is not None]
 
@@ -122,30 +124,35 @@ def list_labs() -> list[Lab]:
 def set_value(lab: Lab, what: str, key: str, value: str) -> None:
     """Change a running lab.
 
-    ``what`` is a host (keys ``rate``, ``tx_rate``, ``rx_rate``), a rack such as ``rack0`` (``uplink_rate``,
-    ``up_rate``, ``down_rate``, and ``delay`` inside it), two racks such as ``rack0:rack2`` (``delay``, both
-    ways), or ``all`` (every host, every rack, or every pair of racks, whichever has the key). Values carry
-    units: ``80Mbit/s``, ``unlimited``, ``150us``. The truth keeps what was configured at first.
+    ``what`` is a host, two hosts (``a:b``, or ``a>b`` for one way), a rack such as ``rack0``, two racks
+    (``rack0:rack2``, ``rack0>rack2``), or ``all``; docs/lab.md has the keys of each. Values carry units:
+    ``80Mbit/s``, ``unlimited``, ``150us``, ``20%``. The truth keeps what was configured at first.
     Raises InputError for anything else, PlatformError when the switch does not answer.
     """
     if lab.status != "up":
         raise InputError(f"lab {lab.name} is broken: take it down and up again")
-    tell_switch(lab.directory, _set_commands(lab, what, key, value))
+    tell_switch(lab.directory, setting.commands(lab.spec, lab.layout, what, key, value, lab=lab.name))
 
 
 def unknown_lab(name: str) -> InputError:
     """The error for a name that no lab has."""
-    names = lab_names()
-    there = f"there are {_some(names)}" if names else "there is none on this machine"
+    names = sorted({*lab_names(), *names_without_directory()})
+    there = f"there are {some(names)}" if names else "there is none on this machine"
     return InputError(f"no lab is called {name[:64]!r}: {there}")
 
 
 def _read(name: str) -> Lab | None:
     state = LabState.load(directory_of(name))
-    if state is None:
+    if state is None or why_unreadable(name):
         return None
     spec = LabSpec.from_spec(state.spec)
-    alive = state.status == "up" and state.switch is not None and state.switch.is_alive()
+    alive = (
+        state.status == "up"
+        and state.switch is not None
+        and state.switch.is_alive()
+        # Anybody may have deleted a host by `ip netns del`.
+        and all(namespace_path(one).exists() for one in state.namespaces)
+    )
     return Lab(
         name=name,
         status="up" if alive else "broken",
@@ -154,48 +161,3 @@ def _read(name: str) -> Lab | None:
         layout=lay_out(spec, seed=state.seed, name=name),
         has_sshd=state.sshd,
     )
-
-
-def _set_commands(lab: Lab, what: str, key: str, value: str) -> list[str]:
-    racks = range(len(lab.spec.racks))
-    chosen = [rack for part in what.split(":") for rack in racks if part == rack_id(rack)]
-    try:
-        if key == "delay":
-            seconds = read_delay_s(value)
-            if what == "all":
-                return [delay_command(a, b, seconds) for a in racks for b in racks]
-            if len(chosen) != 1 + what.count(":") or len(chosen) > 2:
-                raise InputError(
-                    f"delay is set for a rack or two, such as rack0 or rack0:rack1, not for {what[:64]!r}: "
-                    f"lab {lab.name} has {_some(map(rack_id, racks))}"
-                )
-            return [
-                delay_command(a, b, seconds) for a, b in {(chosen[0], chosen[-1]), (chosen[-1], chosen[0])}
-            ]
-        if key in _HOST_RATES:
-            hosts = lab.hosts if what == "all" else (lab.host(what),)
-            rate = read_rate_bytes_per_s(value)
-            return [
-                line for host in hosts for line in rate_commands("host", host.name, _HOST_RATES[key], rate)
-            ]
-        if key in _RACK_RATES:
-            if what != "all" and (len(chosen) != 1 or ":" in what):
-                raise InputError(
-                    f"{key} is set for a rack, not for {what[:64]!r}: "
-                    f"lab {lab.name} has {_some(map(rack_id, racks))}"
-                )
-            rate = read_rate_bytes_per_s(value)
-            wanted = racks if what == "all" else chosen
-            return [
-                line for rack in wanted for line in rate_commands("uplink", str(rack), _RACK_RATES[key], rate)
-            ]
-    except ValueError as error:
-        raise InputError(f"{key}={value[:64]}: {error}") from error
-    raise InputError(
-        f"{key[:64]!r} cannot be set: the keys are {_some([*_HOST_RATES, *_RACK_RATES, 'delay'], 9)}"
-    )
-
-
-def _some(names: Iterable[str], limit: int = 16) -> str:
-    every = list(names)
-    return ", ".join(every[:limit]) + (f" and {len(every) - limit} more" if len(every) > limit else "")

@@ -11,12 +11,13 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from netprobe.core.errors import InputError, PlatformError
-from netprobe.lab.layout import NETWORK, LabHost, Layout
+from netprobe.lab.layout import NETWORK, ROUTER_ADDRESS, ROUTER_HARDWARE_ADDRESS, LabHost, Layout
 from netprobe.lab.state import Process
 
 NETNS = Path("/run/netns")
@@ -24,6 +25,7 @@ HOST_INTERFACE = "eth0"
 # Larger packets than this overflow the switch's queue of 20 ms at rates near 100 Mbit/s.
 GSO_BYTES_MAX = 16000
 KILL_WAIT_S = 10.0
+_SETUPS_AT_ONCE = 4
 
 _PACKAGES = {
     "ip": "iproute2",
@@ -108,22 +110,24 @@ def make_namespaces(layout: Layout, *, lock: int) -> None:
         )
         links.append(f"link set dev {port_interface(index)} up{quiet}")
     run([ip, "-n", fabric, "-batch", "-"], lock=lock, text=_lines(links))
-    for host in layout.everyone:
+
+    def set_up(host: LabHost) -> None:
         setup = [
             "link set dev lo up",
             f"link set dev {HOST_INTERFACE} gso_max_size {GSO_BYTES_MAX}{quiet}",
             f"link set dev {HOST_INTERFACE} up",
-            f"addr add {host.address}/{NETWORK.prefixlen} dev {HOST_INTERFACE}",
-            # Known neighbours: no address resolution in a first probe's time, and no overflow of the
-            # neighbour table, which all namespaces of a machine share.
-            *(
-                f"neigh add {other.address} lladdr {other.hardware_address}"
-                f" nud permanent dev {HOST_INTERFACE}"
-                for other in layout.everyone
-                if other is not host
-            ),
+            f"addr add {host.address}/{NETWORK.prefixlen} dev {HOST_INTERFACE} noprefixroute",
+            # One known neighbour, the switch, which finds the host of an address by itself: no address
+            # resolution in a first probe's time, and work that grows with the hosts and not with the pairs.
+            f"neigh add {ROUTER_ADDRESS} lladdr {ROUTER_HARDWARE_ADDRESS} nud permanent dev {HOST_INTERFACE}",
+            f"route add {NETWORK} via {ROUTER_ADDRESS} dev {HOST_INTERFACE} src {host.address} onlink",
         ]
         run([ip, "-n", host.target, "-batch", "-"], lock=lock, text=_lines(setup))
+
+    # Each of these programs waits for its own namespace alone.
+    with ThreadPoolExecutor(_SETUPS_AT_ONCE) as pool:
+        for _ in pool.map(set_up, layout.everyone):
+            pass
 
 
 def port_interface(index: int) -> str:
@@ -173,14 +177,16 @@ def unmount_below(directory: Path) -> None:
             _libc.umount2(point, _MNT_DETACH)
 
 
-def end_processes(namespaces: Iterable[str], others: Iterable[Process]) -> None:
+def end_processes(namespaces: Iterable[str], others: Iterable[Process], *, hostnames: Path) -> None:
     """End, at once, every process that lives in one of the network namespaces, and the given ones.
 
+    Those whose network namespace somebody deleted by its name are known by the host's name, whose namespace
+    is kept below ``hostnames``.
     Raises InputError when the calling process lives there itself, PlatformError when one does not end.
     """
-    inodes = _inodes(namespaces)
+    inodes = _inodes([*map(namespace_path, namespaces), *hostnames.glob("*")])
     known = list(others)
-    if _inode_of(os.getpid()) in inodes:
+    if _lives_in(os.getpid(), inodes):
         raise InputError("this command runs inside the lab that it is to remove: run it outside")
     deadline = time.monotonic() + KILL_WAIT_S
     while True:
@@ -201,7 +207,7 @@ def end_processes(namespaces: Iterable[str], others: Iterable[Process]) -> None:
 
 
 def _lives_in(pid: int, inodes: set[tuple[int, int]]) -> bool:
-    return _inode_of(pid) in inodes
+    return not inodes.isdisjoint(_inodes(Path(f"/proc/{pid}/ns/{kind}") for kind in ("net", "uts")))
 
 
 def _kill(pid: int, is_still: Callable[[], bool]) -> None:
@@ -219,21 +225,13 @@ def _all_pids() -> list[int]:
     return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal()]
 
 
-def _inodes(namespaces: Iterable[str]) -> set[tuple[int, int]]:
+def _inodes(paths: Iterable[Path]) -> set[tuple[int, int]]:
     found = set()
-    for name in namespaces:
+    for path in paths:
         with suppress(OSError):
-            status = namespace_path(name).stat()
+            status = path.stat()
             found.add((status.st_dev, status.st_ino))
     return found
-
-
-def _inode_of(pid: int) -> tuple[int, int] | None:
-    try:
-        status = Path(f"/proc/{pid}/ns/net").stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
 
 
 def _check(result: int, what: str) -> None:

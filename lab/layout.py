@@ -16,11 +16,21 @@ from netprobe.lab.spec import LabSpec
 NETWORK = ipaddress.ip_network("10.77.0.0/16")
 CONTROLLER_ADDRESS = "10.77.0.1"
 CONTROLLER_NAME = "controller"
+# Where every host sends everything: the switch. No host answers to it.
+ROUTER_ADDRESS = "10.77.0.254"
 FABRIC_NAME = "fabric"
 
 # No 0/o, 1/l/i, and no vowels: ids that can be read aloud and spell nothing.
 _LETTERS = "bcdfghjkmnpqrstvwxz"
 _CHARACTERS = _LETTERS + "23456789"
+
+
+def hardware_address(address: str) -> str:
+    """The MAC address that goes with an IPv4 address of a lab: locally administered. switch.c knows it too."""
+    return "02:4e:" + ":".join(f"{int(part):02x}" for part in address.split("."))
+
+
+ROUTER_HARDWARE_ADDRESS = hardware_address(ROUTER_ADDRESS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +50,8 @@ class LabHost:
 
     @property
     def hardware_address(self) -> str:
-        """Its MAC address: locally administered, made from the IPv4 address."""
-        return "02:4e:" + ":".join(f"{int(part):02x}" for part in self.address.split("."))
+        """Its MAC address, made from the IPv4 address."""
+        return hardware_address(self.address)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +66,13 @@ class Layout:
     def everyone(self) -> tuple[LabHost, ...]:
         """All hosts and, last, the controller: the ports of the switch in order."""
         return (*self.hosts, self.controller)
+
+    def at(self, rack: int, place: int) -> LabHost:
+        """The host at a place in a rack, both from 0; ValueError when there is none."""
+        within = [host for host in self.hosts if host.rack == rack]
+        if place >= len(within):
+            raise ValueError(f"there is no host {place} in rack{rack}")
+        return within[place]
 
     @property
     def namespaces(self) -> tuple[str, ...]:

@@ -45,6 +45,17 @@ def rate_bytes_per_s(text: object) -> float:
     raise ValueError(f"{text!r} is no rate: the unit must be bit/s or B/s, with k, M, G or T before it")
 
 
+def loss_ratio(text: object) -> float:
+    """A loss such as ``20%``, as a ratio from 0 to 1, in whole parts of a billion.
+
+    Raises ValueError, with what was given and what is needed, when it is none.
+    """
+    number, unit = _split(text, "a loss such as 20%")
+    if unit != "%" or number > 100:
+        raise ValueError(f"{text!r} is no loss: a number from 0 to 100, and %")
+    return round(number * 1e7) / 1e9
+
+
 def delay_text(seconds: float) -> str:
     """The shortest text that ``delay_s`` reads back as the same delay."""
     nanoseconds = round(seconds * 1e9)
@@ -63,6 +74,11 @@ def rate_text(bytes_per_s: float) -> str:
         if bits % _PREFIXES[prefix] == 0:
             return f"{int(bits // _PREFIXES[prefix])}{prefix}bit/s"
     return f"{bytes_per_s!r}B/s"
+
+
+def loss_text(ratio: float) -> str:
+    """A text that ``loss_ratio`` reads back as the same ratio."""
+    return f"{round(ratio * 1e9) / 1e7:.7f}".rstrip("0").rstrip(".") + "%"
 
 
 def _split(text: object, wanted: str) -> tuple[float, str]:

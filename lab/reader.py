@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
+import select
+import time
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
@@ -14,6 +18,7 @@ from netprobe.lab.spec import LabSpec
 
 SPEC_BYTES_LIMIT = 64 * 1024
 DEPTH_LIMIT = 16
+STREAM_WAIT_S = 5.0
 EXAMPLES = Path(__file__).parent / "examples"
 
 
@@ -31,8 +36,7 @@ def load_spec(source: str | Path) -> LabSpec:
     path = _find(source)
     shown = str(source)
     try:
-        with path.open("rb") as file:
-            raw = file.read(SPEC_BYTES_LIMIT + 1)
+        raw = _read(path)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise SpecError(
@@ -56,6 +60,27 @@ def parse_spec(raw: bytes | str, *, source: str | None = None, default_name: str
         return LabSpec.from_spec({"name": default_name, **document})
     except SpecError as error:
         raise SpecError(error.faults, source=source) from error
+
+
+def _read(path: Path) -> bytes:
+    """The file's beginning, a little more than a spec may have. OSError, also when a stream stands still."""
+    # A named pipe that nobody writes to would block for ever, in open and in read.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        ready = select.poll()
+        ready.register(descriptor, select.POLLIN)
+        deadline = time.monotonic() + STREAM_WAIT_S
+        raw = b""
+        while len(raw) <= SPEC_BYTES_LIMIT:
+            if not ready.poll(max(0.0, deadline - time.monotonic()) * 1e3):
+                raise TimeoutError(errno.ETIMEDOUT, f"no end of it came within {STREAM_WAIT_S:.0f} s")
+            chunk = os.read(descriptor, SPEC_BYTES_LIMIT + 1 - len(raw))
+            if not chunk:
+                break
+            raw += chunk
+        return raw
+    finally:
+        os.close(descriptor)
 
 
 class _Loader(yaml.SafeLoader):

@@ -4,74 +4,22 @@ from __future__ import annotations
 
 import difflib
 import math
-import re
-from typing import Annotated
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    PlainSerializer,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import ValidationError, ValidationInfo, field_validator
 
 from netprobe.core.errors import SpecError
-from netprobe.lab.quantities import delay_s, delay_text, rate_bytes_per_s, rate_text
+from netprobe.lab.faults import FAULTS_LIMIT, FLOWS_LIMIT, BackgroundFlow, Fault, check_places
+from netprobe.lab.fields import Delay, Part, Rate, check_name, whole
 
-HOSTS_LIMIT = 250
+HOSTS_LIMIT = 512
+# Unshuffled addresses number the hosts of a rack in one byte.
+RACK_HOSTS_LIMIT = 250
 RACKS_LIMIT = 64
 SLOTS_LIMIT = 1024
-# Below this the switch cannot keep a delay: see docs/lab.md.
-DELAY_MIN_S = 25e-6
-DELAY_MAX_S = 10.0
-RATE_MIN_BYTES_PER_S = 1e6 / 8
-RATE_MAX_BYTES_PER_S = 100e9 / 8
-FAULTS_LIMIT = 50
-
-NAME_PATTERN = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,22}[a-z0-9])?", re.ASCII)
+ERRORS_LIMIT = 50
 
 
-def read_delay_s(value: object) -> float:
-    """A delay of a lab, in seconds one way; ValueError when it is none or beyond what a lab can do."""
-    seconds = delay_s(value)
-    if not DELAY_MIN_S <= seconds <= DELAY_MAX_S:
-        raise ValueError(f"{value!r} is out of range: one-way delays go from 25us to 10s")
-    return seconds
-
-
-def read_rate_bytes_per_s(value: object) -> float:
-    """A rate of a lab, in bytes a second (infinity: no limit); ValueError when it is none or out of range."""
-    rate = rate_bytes_per_s(value)
-    if not math.isinf(rate) and not RATE_MIN_BYTES_PER_S <= rate <= RATE_MAX_BYTES_PER_S:
-        raise ValueError(f"{value!r} is out of range: rates go from 1Mbit/s to 100Gbit/s, or unlimited")
-    return rate
-
-
-def check_name(name: str) -> str:
-    """The name of a lab, checked; ValueError when it is none."""
-    if not NAME_PATTERN.fullmatch(name):
-        raise ValueError(f"{name[:64]!r} is no lab name: 1 to 24 of a-z, 0-9 and -, no - at either end")
-    return name
-
-
-def _whole(value: object, what: str, low: int, high: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise ValueError(f"{what} must be a whole number from {low} to {high}")
-    return value
-
-
-# Written out as text again, so that a dumped spec is a spec, and infinity never meets JSON.
-Delay = Annotated[float, BeforeValidator(read_delay_s), PlainSerializer(delay_text, return_type=str)]
-Rate = Annotated[float, BeforeValidator(read_rate_bytes_per_s), PlainSerializer(rate_text, return_type=str)]
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
-
-
-class RackSpec(_Part):
+class RackSpec(Part):
     """One rack. Rates are bytes a second; None takes the lab's own."""
 
     hosts: int
@@ -81,10 +29,10 @@ class RackSpec(_Part):
     @field_validator("hosts", mode="before")
     @classmethod
     def _hosts(cls, value: object) -> int:
-        return _whole(value, "hosts", 1, HOSTS_LIMIT)
+        return whole(value, "hosts", 1, RACK_HOSTS_LIMIT)
 
 
-class PairDelay(_Part):
+class PairDelay(Part):
     """A one-way delay, in seconds, between two racks (numbered from 0), both directions."""
 
     racks: tuple[int, int]
@@ -96,10 +44,10 @@ class PairDelay(_Part):
         wanted = "two different rack numbers, counted from 0, such as [0, 2]"
         if not isinstance(value, list) or len(value) != 2 or value[0] == value[1]:
             raise ValueError(f"racks must be {wanted}")
-        return _whole(value[0], "a rack", 0, RACKS_LIMIT), _whole(value[1], "a rack", 0, RACKS_LIMIT)
+        return whole(value[0], "a rack", 0, RACKS_LIMIT), whole(value[1], "a rack", 0, RACKS_LIMIT)
 
 
-class LabSpec(_Part):
+class LabSpec(Part):
     """A whole lab. Delays are one-way seconds, rates bytes a second (infinity: no limit)."""
 
     name: str = "lab"
@@ -112,8 +60,9 @@ class LabSpec(_Part):
     slots: int = 1
     shuffle: bool = True
     sshd: bool = False
-    faults: tuple[object, ...] = ()
-    background: tuple[object, ...] = ()
+    routers: bool = False
+    faults: tuple[Fault, ...] = ()
+    background: tuple[BackgroundFlow, ...] = ()
 
     @property
     def host_count(self) -> int:
@@ -161,7 +110,7 @@ class LabSpec(_Part):
     @field_validator("slots", mode="before")
     @classmethod
     def _slots(cls, value: object) -> int:
-        return _whole(value, "slots", 1, SLOTS_LIMIT)
+        return whole(value, "slots", 1, SLOTS_LIMIT)
 
     @field_validator("racks", mode="before")
     @classmethod
@@ -202,28 +151,58 @@ class LabSpec(_Part):
 
     @field_validator("faults", "background", mode="before")
     @classmethod
-    def _reserved(cls, value: object) -> tuple[object, ...]:
-        if value is not None and not isinstance(value, (list, tuple)):
-            raise ValueError("must be a list")
-        if value:
-            raise ValueError("is reserved and cannot be used yet: leave it out, or leave its list empty")
-        return ()
+    def _as_list(cls, value: object, info: ValidationInfo) -> object:
+        limit = FAULTS_LIMIT if info.field_name == "faults" else FLOWS_LIMIT
+        if not isinstance(value, (list, tuple)) or len(value) > limit:
+            raise ValueError(f"must be a list of at most {limit}")
+        return tuple(value)
+
+    @field_validator("faults")
+    @classmethod
+    def _faults_fit(cls, faults: tuple[Fault, ...], info: ValidationInfo) -> tuple[Fault, ...]:
+        cls._check_places(faults, (), info)
+        return faults
+
+    @field_validator("background")
+    @classmethod
+    def _flows_fit(
+        cls, flows: tuple[BackgroundFlow, ...], info: ValidationInfo
+    ) -> tuple[BackgroundFlow, ...]:
+        cls._check_places((), flows, info)
+        return flows
+
+    @staticmethod
+    def _check_places(
+        faults: tuple[Fault, ...], flows: tuple[BackgroundFlow, ...], info: ValidationInfo
+    ) -> None:
+        racks = info.data.get("racks")
+        wrong = [] if racks is None else check_places(faults, flows, [rack.hosts for rack in racks])
+        if wrong:
+            raise ValueError("; ".join(wrong[:8]))
+
+
+_PARTS: dict[str, type[Part]] = {
+    "racks": RackSpec,
+    "delay_pairs": PairDelay,
+    "faults": Fault,
+    "background": BackgroundFlow,
+}
 
 
 def _faults(error: ValidationError) -> list[str]:
     items = error.errors(include_url=False, include_input=False, include_context=False)
     faults = []
-    for item in items[:FAULTS_LIMIT]:
+    for item in items[:ERRORS_LIMIT]:
         where = ".".join(str(part)[:32] for part in item["loc"])
         message = item["msg"].removeprefix("Value error, ")
         if item["type"] == "extra_forbidden":
-            part = RackSpec if where.startswith("racks.") else PairDelay if "." in where else LabSpec
+            part = _PARTS.get(str(item["loc"][0]), LabSpec) if "." in where else LabSpec
             message = f"unknown key{_meant(str(item['loc'][-1]), list(part.model_fields))}"
         elif item["type"] == "missing":
             message = "is missing"
         faults.append(f"{where}: {message}")
-    if len(items) > FAULTS_LIMIT:
-        faults.append(f"and {len(items) - FAULTS_LIMIT} more")
+    if len(items) > ERRORS_LIMIT:
+        faults.append(f"and {len(items) - ERRORS_LIMIT} more")
     return faults
 
 

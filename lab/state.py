@@ -4,6 +4,8 @@
     /run/netprobe/labs/NAME/state.json the intent, written before anything is made
     /run/netprobe/labs/NAME.lock       held while a command makes or removes the lab
 
+An ordinary user's labs have another place, which NETPROBE_LABS names inside their namespaces.
+
 A process is known by its id *and* its start time: ids are used again, and a lab must not end a stranger.
 """
 
@@ -22,9 +24,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from netprobe.core.errors import InputError, InternalError
-from netprobe.lab.spec import NAME_PATTERN
+from netprobe.lab.fields import NAME_PATTERN
 
-LABS = Path("/run/netprobe/labs")
+LABS = Path(os.environ.get("NETPROBE_LABS") or "/run/netprobe/labs")
 STATE_FILE = "state.json"
 LOCK_WAIT_S = 30.0
 # Above the descriptors that sshd and the switch close on their way into the background.

@@ -12,13 +12,20 @@
  *   host NAME tx|rx BYTES_PER_S    0 is no limit
  *   uplink RACK up|down BYTES_PER_S
  *   delay SRC_RACK DST_RACK NANOSECONDS
+ *   impair host NAME KEY VALUE     KEY: loss (parts of a billion), delay, jitter (nanoseconds), blocked (0, 1),
+ *   impair link SRC DST KEY VALUE       paths (nanoseconds with commas between, 0 for none),
+ *   impair racks SRC DST KEY VALUE      mtu (bytes, 0 for none)
+ *   background SRC DST BYTES_PER_S 0 ends it
+ *   clear impair|background
+ *   seed NUMBER | routers          configuration only
  *   ping | stats                   control only
  *
  * A packet is charged at its host's transmitter, its rack's way up, then waits out the delay, and is
  * charged at the other rack's way down and the receiving host. Each of these four is a token clock: a
  * packet leaves at once when the bytes before it are paid for, waits otherwise, and is dropped when it
  * would wait longer than QUEUE_NS. A packet's own bytes are paid by those behind it, so that an idle
- * rate adds nothing to a small probe.
+ * rate adds nothing to a small probe. A packet of a background flow is charged in the same places, and is
+ * nothing but its size.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -47,15 +54,19 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "switch_faults.h"
+#include "switch_router.h"
+
 #ifndef PACKET_IGNORE_OUTGOING
 #define PACKET_IGNORE_OUTGOING 23
 #endif
 
-#define MAX_PORTS 320
+#define MAX_PORTS 520
 #define MAX_RACKS 80
 #define MAX_IFINDEX 8192
-#define MAC_SLOTS 1024 /* a power of two, well above MAX_PORTS */
+#define MAC_SLOTS 4096 /* a power of two, well above MAX_PORTS */
 #define MAX_CLIENTS 8
+#define MAX_FLOWS 64
 #define LINE_BYTES 256
 #define BATCH 16
 #define FRAME_BYTES 70000
@@ -68,9 +79,14 @@
 #define CLOCK_SPIN_NS 3000ULL             /* this near, look at nothing but the clock */
 #define CONTROL_EVERY_NS 1000000ULL       /* how often a busy switch looks at its control socket */
 #define CLOCKS_APART_NS 500ULL            /* two clocks are read together when it takes no longer */
+#define BACKGROUND_BYTES 1514             /* a frame of a background flow */
+#define BACKGROUND_BYTES_MAX 15140        /* and of one so fast that it would cost too many of them */
+#define BACKGROUND_PER_S_MAX 100000ULL
+#define BACKGROUND_EVERY_NS 1000000ULL    /* how long background flows may wait to be worked off, at most */
+#define BACKGROUND_LAG_NS 100000000ULL    /* what is further behind is left out: this process had stopped */
 #define STAMP_AGE_LIMIT_NS 100000000ULL   /* an older stamp means that the wall clock was set */
 
-enum stage { AT_TX, AT_UP, AT_DELAY, AT_DOWN, AT_RX };
+enum stage { AT_SOURCE, AT_TX, AT_UP, AT_DELAY, AT_DOWN, AT_RX };
 
 struct token_clock {
 	uint64_t bytes_per_s; /* 0: no limit */
@@ -89,6 +105,7 @@ struct port {
 struct packet {
 	uint16_t src, dst;
 	enum stage stage;
+	bool ghost;          /* of a background flow: it has no data and arrives nowhere */
 	uint32_t wire_bytes; /* what it takes on a link, once cut into segments */
 	uint32_t length;     /* of data: the virtio header and the frame */
 	unsigned char data[];
@@ -97,6 +114,17 @@ struct packet {
 struct event {
 	uint64_t due_ns, sequence;
 	struct packet *packet;
+};
+
+struct heap {
+	struct event *events;
+	size_t used, size;
+};
+
+/* A background flow: `source` stands in the heap of ghosts, due when the next packet of the flow is. */
+struct flow {
+	uint64_t bytes_per_s; /* 0: it ends when its source is next due */
+	struct packet *source;
 };
 
 struct client {
@@ -113,8 +141,12 @@ static uint64_t delay_ns[MAX_RACKS][MAX_RACKS];
 static int16_t port_of_ifindex[MAX_IFINDEX];
 static int16_t mac_table[MAC_SLOTS];
 
-static struct event *heap;
-static size_t heap_used, heap_size;
+static bool routers;
+static int controller_rack; /* the last rack: its traffic passes no router */
+static struct flow flows[MAX_FLOWS];
+
+/* Packets, which this process wakes up for, and ghosts, which it only works off in their turn. */
+static struct heap packets, ghosts;
 static uint64_t sequence, held_bytes;
 
 static int packet_fd = -1, signal_fd = -1, listen_fd = -1;
@@ -122,6 +154,7 @@ static struct client clients[MAX_CLIENTS];
 
 static struct {
 	uint64_t received, sent, dropped_queue, dropped_memory, dropped_unknown, dropped_error, kernel_drops;
+	uint64_t lost, errors_sent, background_sent, background_dropped;
 	uint64_t late_sum_ns, late_max_ns, late_count;
 } stats;
 
@@ -146,46 +179,52 @@ static bool before(const struct event *a, const struct event *b)
 	return a->due_ns != b->due_ns ? a->due_ns < b->due_ns : a->sequence < b->sequence;
 }
 
-static bool heap_push(uint64_t due_ns, struct packet *packet)
+static bool heap_push(struct heap *heap, uint64_t due_ns, struct packet *packet)
 {
 	struct event e = {due_ns, sequence++, packet};
 	size_t i, parent;
 
-	if (heap_used == heap_size) {
-		size_t size = heap_size ? heap_size * 2 : 4096;
-		struct event *grown = realloc(heap, size * sizeof(*heap));
+	if (heap->used == heap->size) {
+		size_t size = heap->size ? heap->size * 2 : 4096;
+		struct event *grown = realloc(heap->events, size * sizeof(*grown));
 
 		if (!grown)
 			return false;
-		heap = grown;
-		heap_size = size;
+		heap->events = grown;
+		heap->size = size;
 	}
-	for (i = heap_used++; i > 0; i = parent) {
+	for (i = heap->used++; i > 0; i = parent) {
 		parent = (i - 1) / 2;
-		if (!before(&e, &heap[parent]))
+		if (!before(&e, &heap->events[parent]))
 			break;
-		heap[i] = heap[parent];
+		heap->events[i] = heap->events[parent];
 	}
-	heap[i] = e;
+	heap->events[i] = e;
 	return true;
 }
 
-static struct packet *heap_pop(void)
+static struct packet *heap_pop(struct heap *heap)
 {
-	struct packet *packet = heap[0].packet;
-	struct event last = heap[--heap_used];
+	struct event *events = heap->events;
+	struct packet *packet = events[0].packet;
+	struct event last = events[--heap->used];
 	size_t i = 0, child;
 
-	while ((child = 2 * i + 1) < heap_used) {
-		if (child + 1 < heap_used && before(&heap[child + 1], &heap[child]))
+	while ((child = 2 * i + 1) < heap->used) {
+		if (child + 1 < heap->used && before(&events[child + 1], &events[child]))
 			child++;
-		if (!before(&heap[child], &last))
+		if (!before(&events[child], &last))
 			break;
-		heap[i] = heap[child];
+		events[i] = events[child];
 		i = child;
 	}
-	heap[i] = last;
+	events[i] = last;
 	return packet;
+}
+
+static bool is_due(const struct heap *heap, uint64_t now_ns)
+{
+	return heap->used && heap->events[0].due_ns <= now_ns;
 }
 
 static void release(struct packet *packet)
@@ -217,6 +256,23 @@ static bool charge(struct token_clock *clock, uint64_t now_ns, uint32_t bytes, u
 	return true;
 }
 
+static void advance(struct packet *packet, uint64_t now_ns);
+
+static struct packet *new_packet(int src, int dst, enum stage stage, uint32_t length)
+{
+	struct packet *packet = NULL;
+
+	if (held_bytes + length <= HELD_BYTES_LIMIT)
+		packet = malloc(sizeof(*packet) + length);
+	if (!packet) {
+		stats.dropped_memory++;
+		return NULL;
+	}
+	*packet = (struct packet){.src = (uint16_t)src, .dst = (uint16_t)dst, .stage = stage, .length = length};
+	held_bytes += length;
+	return packet;
+}
+
 static void transmit(struct packet *packet, uint64_t due_ns)
 {
 	const struct ether_header *ethernet = (const void *)(packet->data + VNET_BYTES);
@@ -228,6 +284,11 @@ static void transmit(struct packet *packet, uint64_t due_ns)
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 	uint64_t late_ns = now_ns > due_ns ? now_ns - due_ns : 0;
 
+	if (packet->ghost) {
+		stats.background_sent++;
+		release(packet);
+		return;
+	}
 	stats.late_sum_ns += late_ns;
 	stats.late_count++;
 	if (late_ns > stats.late_max_ns)
@@ -237,6 +298,99 @@ static void transmit(struct packet *packet, uint64_t due_ns)
 	else
 		stats.sent++;
 	release(packet);
+}
+
+/* A router tells the sender of a packet that it drops it. */
+static void complain(const struct packet *about, int router_rack, unsigned char type, unsigned char code,
+		     uint64_t mtu, uint64_t due_ns)
+{
+	/* 10.77.0.2 is the router of the first rack. */
+	const unsigned char router[4] = {10, 77, 0, (unsigned char)(2 + router_rack)};
+	struct packet *packet = new_packet(about->src, about->src, AT_RX, VNET_BYTES + ERROR_BYTES_MAX);
+
+	if (!packet)
+		return;
+	memset(packet->data, 0, VNET_BYTES);
+	held_bytes -= packet->length;
+	packet->length = VNET_BYTES + icmp_error(packet->data + VNET_BYTES, about->data + VNET_BYTES,
+						 about->length - VNET_BYTES, router, type, code, (uint16_t)mtu);
+	held_bytes += packet->length;
+	packet->wire_bytes = packet->length - VNET_BYTES;
+	stats.errors_sent++;
+	if (!heap_push(&packets, due_ns, packet)) {
+		stats.dropped_memory++;
+		release(packet);
+	}
+}
+
+/* The largest IP packet that a large packet is cut into, or its own size. */
+static uint32_t ip_bytes(const struct packet *packet)
+{
+	const struct virtio_net_hdr *vnet = (const void *)packet->data;
+	uint32_t frame = packet->length - VNET_BYTES, header;
+
+	if (vnet->gso_type == VIRTIO_NET_HDR_GSO_NONE || !vnet->gso_size)
+		return frame - ETHERNET_BYTES;
+	header = vnet->csum_start + 8u;
+	if ((vnet->gso_type & ~VIRTIO_NET_HDR_GSO_ECN) <= VIRTIO_NET_HDR_GSO_TCPV6 &&
+	    (vnet->gso_type & ~VIRTIO_NET_HDR_GSO_ECN) != VIRTIO_NET_HDR_GSO_UDP && header + 5 < frame)
+		header += 4u * (packet->data[VNET_BYTES + vnet->csum_start + 12] >> 4) - 8;
+	return header + vnet->gso_size - ETHERNET_BYTES;
+}
+
+/*
+ * Two routers stand between two racks, each rack's own. Half of a rack's delay is from a host to its
+ * router. False: the packet ends here, with an error or (without routers, too large) without a word.
+ */
+static bool pass_routers(struct packet *packet, uint64_t now_ns)
+{
+	int from = ports[packet->src].rack, to = ports[packet->dst].rack;
+	const struct impairment *wrong = impairment(ON_RACKS, from, to, false);
+	unsigned char *frame = packet->data + VNET_BYTES;
+	uint32_t length = packet->length - VNET_BYTES;
+	uint64_t near_ns = now_ns + delay_ns[from][from], far_ns;
+	unsigned char *ttl = frame + ETHERNET_BYTES + 8;
+	bool silent;
+
+	if (from == controller_rack || to == controller_rack || !is_ipv4(frame, length))
+		return true;
+	silent = is_silent(frame, length);
+	if (routers && *ttl <= 2) {
+		far_ns = 2 * delay_ns[from][to];
+		far_ns = now_ns + (far_ns > delay_ns[to][to] ? far_ns - delay_ns[to][to] : 0);
+		if (!silent)
+			complain(packet, *ttl == 2 ? to : from, ICMP_TIME_EXCEEDED, 0, 0,
+				 *ttl == 2 ? far_ns : near_ns);
+		return false;
+	}
+	/* What may be cut into pieces passes whole. */
+	if (wrong && wrong->mtu && ip_bytes(packet) > wrong->mtu && (frame[ETHERNET_BYTES + 6] & 0x40)) {
+		if (routers && !silent)
+			complain(packet, from, ICMP_UNREACHABLE, ICMP_FRAGMENTATION_NEEDED, wrong->mtu, near_ns);
+		else
+			stats.lost++;
+		return false;
+	}
+	if (routers)
+		lower_ttl(frame, 2);
+	return true;
+}
+
+/* How long a packet takes from rack to rack, what is wrong on its way included; false: it is lost there. */
+static bool cross(const struct packet *packet, uint64_t *delay)
+{
+	int from = ports[packet->src].rack, to = ports[packet->dst].rack;
+	uint64_t hash;
+
+	*delay = delay_ns[from][to];
+	if (!impairment_count)
+		return true;
+	hash = packet->ghost ? (uint64_t)packet->src << 16 | packet->dst
+			     : flow_hash(packet->data + VNET_BYTES, packet->length - VNET_BYTES);
+	return suffer(impairment(ON_HOST, packet->src, 0, false), hash, delay) &&
+	       suffer(impairment(ON_HOST, packet->dst, 0, false), hash, delay) &&
+	       suffer(impairment(ON_LINK, packet->src, packet->dst, false), hash, delay) &&
+	       suffer(impairment(ON_RACKS, from, to, false), hash, delay);
 }
 
 /* Move a packet on from its stage at now_ns, until it has to wait, is sent, or is dropped. */
@@ -250,28 +404,37 @@ static void advance(struct packet *packet, uint64_t now_ns)
 	for (;; packet->stage++) {
 		clock = NULL;
 		leave_ns = now_ns;
-		if (packet->stage == AT_TX)
+		if (packet->stage == AT_TX) {
 			clock = &ports[packet->src].tx;
-		else if (packet->stage == AT_UP && crosses)
+		} else if (packet->stage == AT_UP && crosses) {
+			if (!packet->ghost && !pass_routers(packet, now_ns)) {
+				release(packet);
+				return;
+			}
 			clock = &uplink_up[src->rack];
-		else if (packet->stage == AT_DELAY)
-			leave_ns = now_ns + delay_ns[src->rack][dst->rack];
-		else if (packet->stage == AT_DOWN && crosses)
+		} else if (packet->stage == AT_DELAY) {
+			if (!cross(packet, &leave_ns)) {
+				stats.lost++;
+				release(packet);
+				return;
+			}
+			leave_ns += now_ns;
+		} else if (packet->stage == AT_DOWN && crosses) {
 			clock = &uplink_down[dst->rack];
-		else if (packet->stage == AT_RX)
+		} else if (packet->stage == AT_RX) {
 			clock = &ports[packet->dst].rx;
-		else if (packet->stage > AT_RX) {
+		} else if (packet->stage > AT_RX) {
 			transmit(packet, now_ns);
 			return;
 		}
 		if (clock && !charge(clock, now_ns, packet->wire_bytes, &leave_ns)) {
-			stats.dropped_queue++;
+			*(packet->ghost ? &stats.background_dropped : &stats.dropped_queue) += 1;
 			release(packet);
 			return;
 		}
 		if (leave_ns > now_ns) {
 			packet->stage++;
-			if (!heap_push(leave_ns, packet)) {
+			if (!heap_push(packet->ghost ? &ghosts : &packets, leave_ns, packet)) {
 				stats.dropped_memory++;
 				release(packet);
 			}
@@ -318,27 +481,101 @@ static uint32_t wire_bytes(const unsigned char *data, uint32_t length)
 
 static void admit(int src, int dst, const unsigned char *data, uint32_t length, uint64_t arrived_ns)
 {
+	const struct impairment *wrong = impairment(ON_HOST, src, 0, false);
 	struct packet *packet;
 
-	if (held_bytes + length > HELD_BYTES_LIMIT || !(packet = malloc(sizeof(*packet) + length))) {
-		stats.dropped_memory++;
+	if (wrong && wrong->blocked) { /* a dead host takes no room on its links */
+		stats.lost++;
 		return;
 	}
-	packet->src = (uint16_t)src;
-	packet->dst = (uint16_t)dst;
-	packet->stage = AT_TX;
-	packet->length = length;
+	if (!(packet = new_packet(src, dst, AT_TX, length)))
+		return;
 	packet->wire_bytes = wire_bytes(data, length);
 	memcpy(packet->data, data, length);
 	/* "Checksum seen to be right" is a word for receivers; a sender may only say "fill it in". */
 	((struct virtio_net_hdr *)(void *)packet->data)->flags &= VIRTIO_NET_HDR_F_NEEDS_CSUM;
-	held_bytes += length;
 	advance(packet, arrived_ns);
 }
 
-static void route(int ifindex, const unsigned char *data, uint32_t length, uint64_t arrived_ns)
+/* ---- background flows -------------------------------------------------------------------------- */
+
+/* The source of a flow is due: send one of its packets, and say when the next one is. */
+static void emit(struct packet *source, uint64_t due_ns, uint64_t now_ns)
 {
-	const unsigned char *mac = data + VNET_BYTES;
+	struct flow *flow = NULL;
+	struct packet *packet;
+	uint64_t gap_ns;
+	int i;
+
+	for (i = 0; i < MAX_FLOWS; i++)
+		if (flows[i].source == source)
+			flow = &flows[i];
+	if (!flow || !flow->bytes_per_s) {
+		if (flow)
+			flow->source = NULL;
+		release(source);
+		return;
+	}
+	if (now_ns - due_ns > BACKGROUND_LAG_NS)
+		due_ns = now_ns;
+	source->wire_bytes = BACKGROUND_BYTES;
+	if (flow->bytes_per_s > BACKGROUND_PER_S_MAX * BACKGROUND_BYTES)
+		source->wire_bytes = BACKGROUND_BYTES_MAX;
+	if ((packet = new_packet(source->src, source->dst, AT_TX, 0))) {
+		packet->ghost = true;
+		packet->wire_bytes = source->wire_bytes;
+		advance(packet, due_ns);
+	}
+	gap_ns = source->wire_bytes * SECOND_NS / flow->bytes_per_s;
+	/* Gaps of any length up to twice the mean: no flow keeps step with a probe. */
+	if (!heap_push(&ghosts, due_ns + 1 + random_below(2 * gap_ns), source)) {
+		flow->source = NULL;
+		release(source);
+	}
+}
+
+/* Work off the background flows up to a moment, so that what comes then finds the queues as they are. */
+static void catch_up(uint64_t until_ns)
+{
+	while (is_due(&ghosts, until_ns)) {
+		uint64_t due_ns = ghosts.events[0].due_ns;
+		struct packet *packet = heap_pop(&ghosts);
+
+		if (packet->stage == AT_SOURCE)
+			emit(packet, due_ns, until_ns);
+		else
+			advance(packet, due_ns);
+	}
+}
+
+/* Set the rate of the flow of a link; NULL when done, else what is wrong. */
+static const char *set_flow(int src, int dst, uint64_t bytes_per_s)
+{
+	struct flow *flow = NULL;
+	int i;
+
+	for (i = 0; i < MAX_FLOWS && !flow; i++)
+		if (flows[i].source && flows[i].source->src == src && flows[i].source->dst == dst)
+			flow = &flows[i];
+	for (i = 0; i < MAX_FLOWS && !flow && bytes_per_s; i++)
+		if (!flows[i].source)
+			flow = &flows[i];
+	if (!flow)
+		return bytes_per_s ? "no room for more flows" : NULL;
+	flow->bytes_per_s = bytes_per_s;
+	if (flow->source)
+		return NULL;
+	flow->source = new_packet(src, dst, AT_SOURCE, 0);
+	if (flow->source && !heap_push(&ghosts, clock_ns(CLOCK_MONOTONIC), flow->source)) {
+		release(flow->source);
+		flow->source = NULL;
+	}
+	return flow->source ? NULL : "no memory";
+}
+
+static void route(int ifindex, unsigned char *data, uint32_t length, uint64_t arrived_ns)
+{
+	unsigned char *mac = data + VNET_BYTES;
 	int src, dst;
 
 	src = ifindex > 0 && ifindex < MAX_IFINDEX ? port_of_ifindex[ifindex] : -1;
@@ -353,6 +590,12 @@ static void route(int ifindex, const unsigned char *data, uint32_t length, uint6
 		return;
 	}
 	dst = port_of_mac(mac);
+	if (dst < 0 && length >= VNET_BYTES + ETHERNET_BYTES + 20 && !memcmp(mac + ETH_ALEN * 2, "\x08\x00", 2)) {
+		/* To the router, which is us. A host's hardware address is made from its IPv4 address. */
+		memcpy(mac, "\x02\x4e", 2);
+		memcpy(mac + 2, mac + ETHERNET_BYTES + 16, 4);
+		dst = port_of_mac(mac);
+	}
 	if (dst < 0 || dst == src)
 		stats.dropped_unknown++;
 	else
@@ -418,8 +661,10 @@ static int receive(void)
 		}
 		if (header->msg_flags & MSG_TRUNC)
 			stats.dropped_error++;
-		else
+		else {
+			catch_up(now_ns - age_ns);
 			route(from[i].sll_ifindex, frames[i], messages[i].msg_len, now_ns - age_ns);
+		}
 	}
 	return count;
 }
@@ -480,6 +725,105 @@ static const char *add_port(char *const words[])
 	return NULL;
 }
 
+/* Numbers with commas between; how many, or -1. */
+static int numbers(const char *word, uint64_t limit, uint64_t *values, int most)
+{
+	int count = 0;
+	char *end;
+
+	for (;; word = end + 1) {
+		if (count == most || *word < '0' || *word > '9')
+			return -1;
+		errno = 0;
+		values[count] = strtoull(word, &end, 10);
+		if (errno || values[count++] > limit || (*end && *end != ','))
+			return -1;
+		if (!*end)
+			return count;
+	}
+}
+
+/* impair host NAME KEY VALUE | impair link SRC DST KEY VALUE | impair racks SRC DST KEY VALUE */
+static const char *impair(char *const words[], int count)
+{
+	bool on_host = !strcmp(words[1], "host");
+	const char *key = words[on_host ? 3 : 4], *value = words[on_host ? 4 : 5];
+	const struct port *near, *far;
+	struct impairment *one = NULL;
+	uint64_t paths[MAX_PATHS] = {0}, a, b;
+	int path_count;
+
+	if (count != (on_host ? 5 : 6))
+		return "unknown command";
+	if (on_host) {
+		if (!(near = port_named(words[2])))
+			return "no such host";
+		one = impairment(ON_HOST, (int)(near - ports), 0, true);
+	} else if (!strcmp(words[1], "link")) {
+		if (!(near = port_named(words[2])) || !(far = port_named(words[3])))
+			return "no such host";
+		one = impairment(ON_LINK, (int)(near - ports), (int)(far - ports), true);
+	} else if (!strcmp(words[1], "racks")) {
+		if (!rack_count || !number(words[2], (uint64_t)rack_count - 1, &a) ||
+		    !number(words[3], (uint64_t)rack_count - 1, &b))
+			return "no such rack";
+		one = impairment(ON_RACKS, (int)a, (int)b, true);
+	} else {
+		return "unknown command";
+	}
+	if (!one)
+		return "no room for more impairments";
+	if (!strcmp(key, "loss"))
+		return number(value, PER_BILLION, &one->loss_ppb) ? NULL : "no possible loss";
+	if (!strcmp(key, "delay"))
+		return number(value, 60 * SECOND_NS, &one->delay_ns) ? NULL : "no possible delay";
+	if (!strcmp(key, "jitter"))
+		return number(value, 60 * SECOND_NS, &one->jitter_ns) ? NULL : "no possible jitter";
+	if (!strcmp(key, "mtu"))
+		return number(value, 65535, &one->mtu) ? NULL : "no possible size";
+	if (!strcmp(key, "blocked")) {
+		if (!number(value, 1, &a))
+			return "blocked is 0 or 1";
+		one->blocked = a;
+		return NULL;
+	}
+	if (strcmp(key, "paths"))
+		return "no such key";
+	path_count = numbers(value, 60 * SECOND_NS, paths, MAX_PATHS);
+	if (path_count < 0)
+		return "no possible paths";
+	one->path_count = strcmp(value, "0") ? (unsigned int)path_count : 0;
+	memcpy(one->paths_ns, paths, sizeof(paths));
+	return NULL;
+}
+
+static const char *background(char *const words[])
+{
+	const struct port *near = port_named(words[1]), *far = port_named(words[2]);
+	uint64_t bytes_per_s;
+
+	if (!near || !far || near == far)
+		return "no such two hosts";
+	if (!number(words[3], 1000000000000ULL, &bytes_per_s))
+		return "no possible rate";
+	return set_flow((int)(near - ports), (int)(far - ports), bytes_per_s);
+}
+
+static const char *clear(const char *what)
+{
+	int i;
+
+	if (!strcmp(what, "impair")) {
+		clear_impairments();
+		return NULL;
+	}
+	if (strcmp(what, "background"))
+		return "unknown command";
+	for (i = 0; i < MAX_FLOWS; i++)
+		flows[i].bytes_per_s = 0;
+	return NULL;
+}
+
 /* Obey one line; NULL when done, else what is wrong with it. Changes the line. */
 static const char *obey(char *line, bool configuring)
 {
@@ -501,10 +845,23 @@ static const char *obey(char *line, bool configuring)
 		if (rack_count || !number(words[1], MAX_RACKS, &a) || !a)
 			return "no possible number of racks";
 		rack_count = (int)a;
+		controller_rack = rack_count - 1;
+		return NULL;
+	}
+	if (configuring && count == 2 && !strcmp(words[0], "seed"))
+		return number(words[1], UINT64_MAX - 1, &random_state) ? NULL : "no possible seed";
+	if (configuring && count == 1 && !strcmp(words[0], "routers")) {
+		routers = true;
 		return NULL;
 	}
 	if (configuring && count == 5 && !strcmp(words[0], "port"))
 		return add_port(words);
+	if (count >= 5 && !strcmp(words[0], "impair"))
+		return impair(words, count);
+	if (count == 4 && !strcmp(words[0], "background"))
+		return background(words);
+	if (count == 2 && !strcmp(words[0], "clear"))
+		return clear(words[1]);
 	if (count != 4)
 		return "unknown command";
 	if (!strcmp(words[0], "delay")) {
@@ -554,9 +911,11 @@ static void answer(struct client *client, char *line)
 		length = snprintf(reply, sizeof(reply),
 			"ok received=%" PRIu64 " sent=%" PRIu64 " dropped_queue=%" PRIu64 " dropped_memory=%" PRIu64
 			" dropped_unknown=%" PRIu64 " dropped_error=%" PRIu64 " kernel_drops=%" PRIu64
-			" held_bytes=%" PRIu64 " late_mean_ns=%" PRIu64 " late_max_ns=%" PRIu64 "\n",
+			" held_bytes=%" PRIu64 " lost=%" PRIu64 " errors_sent=%" PRIu64
+			" background_sent=%" PRIu64 " background_dropped=%" PRIu64 " late_mean_ns=%" PRIu64 " late_max_ns=%" PRIu64 "\n",
 			stats.received, stats.sent, stats.dropped_queue, stats.dropped_memory,
 			stats.dropped_unknown, stats.dropped_error, stats.kernel_drops, held_bytes,
+			stats.lost, stats.errors_sent, stats.background_sent, stats.background_dropped,
 			stats.late_count ? stats.late_sum_ns / stats.late_count : 0, stats.late_max_ns);
 		stats.late_sum_ns = stats.late_max_ns = stats.late_count = 0;
 	} else {
@@ -654,21 +1013,23 @@ static void run(void)
 			controlled_ns = now_ns;
 		}
 		/* One due packet, then what has arrived: neither kind may starve the other. */
-		if (heap_used && heap[0].due_ns <= now_ns) {
-			uint64_t due_ns = heap[0].due_ns;
+		if (is_due(&packets, now_ns)) {
+			uint64_t due_ns = packets.events[0].due_ns;
 
-			advance(heap_pop(), due_ns);
+			catch_up(due_ns);
+			advance(heap_pop(&packets), due_ns);
 		}
-		if (heap_used && heap[0].due_ns <= now_ns + CLOCK_SPIN_NS)
+		if (is_due(&packets, now_ns + CLOCK_SPIN_NS))
 			continue;
-		more_due = heap_used && heap[0].due_ns <= now_ns + SPIN_NS;
+		more_due = is_due(&packets, now_ns + SPIN_NS);
 		if (receive() || more_due)
 			continue;
-		if (heap_used) {
-			sleep_ns = heap[0].due_ns - now_ns - SPIN_NS;
-			timeout = (struct timespec){(time_t)(sleep_ns / SECOND_NS), (long)(sleep_ns % SECOND_NS)};
-		}
-		if (!wait_and_serve(heap_used ? &timeout : NULL))
+		catch_up(now_ns);
+		sleep_ns = packets.used ? packets.events[0].due_ns - now_ns - SPIN_NS : 10 * SECOND_NS;
+		if (ghosts.used && sleep_ns > BACKGROUND_EVERY_NS)
+			sleep_ns = BACKGROUND_EVERY_NS;
+		timeout = (struct timespec){(time_t)(sleep_ns / SECOND_NS), (long)(sleep_ns % SECOND_NS)};
+		if (!wait_and_serve(&timeout))
 			return;
 		controlled_ns = clock_ns(CLOCK_MONOTONIC);
 	}
@@ -715,8 +1076,10 @@ static void open_packet_socket(void)
 	if (setsockopt(packet_fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on)))
 		die("SO_TIMESTAMPNS");
 	setsockopt(packet_fd, SOL_PACKET, PACKET_QDISC_BYPASS, &on, sizeof(on));
-	setsockopt(packet_fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes));
-	setsockopt(packet_fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes));
+	if (setsockopt(packet_fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)))
+		setsockopt(packet_fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)); /* as much as a user may */
+	if (setsockopt(packet_fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
+		setsockopt(packet_fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	if (bind(packet_fd, (struct sockaddr *)&any, sizeof(any)))
 		die("bind packet socket");
 }
@@ -785,6 +1148,7 @@ static void go_to_background(const char *pidfile)
 int main(int argc, char **argv)
 {
 	struct sched_param fifo = {.sched_priority = 50};
+	bool privileged;
 
 	if (argc != 3) {
 		fprintf(stderr, "usage: switch CONTROL_SOCKET PIDFILE < CONFIG\n");
@@ -798,10 +1162,12 @@ int main(int argc, char **argv)
 	/* Each of these makes the delays exact under load; without them it still works. */
 	prctl(PR_SET_NAME, "netprobe-switch");
 	prctl(PR_SET_TIMERSLACK, 1UL);
-	sched_setscheduler(0, SCHED_FIFO, &fifo);
+	privileged = !sched_setscheduler(0, SCHED_FIFO, &fifo);
 	mallopt(M_MMAP_THRESHOLD, 1 << 30);
 	mallopt(M_TRIM_THRESHOLD, 1 << 30);
-	mlockall(MCL_CURRENT | MCL_FUTURE);
+	/* An ordinary user may lock a little, and then gets no more memory at all. */
+	if (privileged)
+		mlockall(MCL_CURRENT | MCL_FUTURE);
 	run();
 	unlink(argv[1]);
 	unlink(argv[2]);

@@ -9,7 +9,8 @@ import socket
 from collections.abc import Sequence
 from pathlib import Path
 
-from netprobe.core.errors import InternalError, PlatformError
+from netprobe.core.errors import InputError, InternalError, PlatformError
+from netprobe.lab.faults import fault_commands, flow_command, host_index
 from netprobe.lab.kernel import find_program, namespace_path, port_interface, run
 from netprobe.lab.layout import Layout
 from netprobe.lab.spec import LabSpec
@@ -18,6 +19,8 @@ from netprobe.lab.state import Process, process
 SOURCE = Path(__file__).with_name("switch.c")
 SOCKET_FILE = "switch.sock"
 PID_FILE = "switch.pid"
+# What the switch calls itself, at most 15 characters (PR_SET_NAME).
+SWITCH_COMMAND = "netprobe-switch"
 COMPILE_FLAGS = ("-O2", "-Wall", "-Wextra")
 _ANSWER_WAIT_S = 5.0
 
@@ -46,10 +49,10 @@ def compile_switch(directory: Path, *, lock: int) -> Path:
     return program
 
 
-def switch_config(spec: LabSpec, layout: Layout) -> str:
+def switch_config(spec: LabSpec, layout: Layout, *, seed: int = 0) -> str:
     """The lines that switch.c reads first. The controller is alone in a last rack, without delay or rate."""
     racks = len(spec.racks)
-    lines = [f"racks {racks + 1}"]
+    lines = [f"racks {racks + 1}", f"seed {seed % 2**63}", *(["routers"] if spec.routers else [])]
     for index, host in enumerate(layout.everyone):
         rack = racks if host.rack is None else host.rack
         lines.append(f"port {port_interface(index)} {host.name} {rack} {host.hardware_address}")
@@ -58,7 +61,18 @@ def switch_config(spec: LabSpec, layout: Layout) -> str:
     for src in range(racks):
         lines += rate_commands("uplink", str(src), ("up", "down"), spec.uplink_rate_bytes_per_s(src))
         lines += [delay_command(src, dst, spec.one_way_delay_s(src, dst)) for dst in range(racks)]
+    names = {
+        text: layout.at(*host_index(text)).name
+        for text in {*(one for fault in spec.faults for one in fault.hosts), *_ends(spec)}
+    }
+    for fault in spec.faults:
+        lines += fault_commands(fault, names)
+    lines += [flow_command(names[flow.src], names[flow.dst], flow.rate) for flow in spec.background]
     return "".join(f"{line}\n" for line in lines)
+
+
+def _ends(spec: LabSpec) -> list[str]:
+    return [end for flow in spec.background for end in (flow.src, flow.dst)]
 
 
 def rate_commands(kind: str, name: str, directions: Sequence[str], bytes_per_s: float) -> list[str]:
@@ -98,7 +112,8 @@ def start_switch(program: Path, directory: Path, config: str, fabric_target: str
 def tell_switch(directory: Path, commands: Sequence[str]) -> list[str]:
     """Send commands to a running switch; its answers, without the leading ``ok``.
 
-    Raises PlatformError when it does not answer, InternalError when it refuses a command.
+    Raises PlatformError when it does not answer, InputError when it has no room, InternalError when it refuses
+    a command.
     """
     answers = []
     try:
@@ -115,6 +130,10 @@ def tell_switch(directory: Path, commands: Sequence[str]) -> list[str]:
             f"the lab's switch does not answer ({error}): take the lab down and up again"
         ) from error
     for command, answer in zip(commands, answers, strict=True):
+        if answer.startswith("error no room"):
+            raise InputError(
+                f"the lab's switch can keep no more of these ({answer[6:]}): take others away first"
+            )
         if answer.split(" ")[0] != "ok":
             raise InternalError(f"the lab's switch refused {command!r}: {answer or 'no answer'}")
     return [answer[3:] for answer in answers]

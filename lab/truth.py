@@ -12,7 +12,8 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from netprobe.core.document import Document, Record, load_document
-from netprobe.core.matrix import Matrix, empty_matrix
+from netprobe.core.matrix import Matrix
+from netprobe.lab.faults import Fault, host_index
 from netprobe.lab.layout import Layout
 from netprobe.lab.spec import LabSpec
 
@@ -36,9 +37,37 @@ class TruthGroup(Record):
     hosts: list[str]
 
 
+class TruthFault(Record):
+    """What is wrong at one place: a host, the link from ``src`` to ``dst``, or the way between two racks.
+
+    The effects are those of docs/lab.md in SI units; None where there is no such effect.
+    """
+
+    host: str | None = None
+    src: str | None = None
+    dst: str | None = None
+    src_rack: str | None = None
+    dst_rack: str | None = None
+    loss_ratio: float | None = None
+    delay_s: float | None = None
+    jitter_s: float | None = None
+    paths_s: list[float] | None = None
+    mtu_bytes: int | None = None
+    is_black_hole: bool = False
+
+
+class TruthFlow(Record):
+    """A background flow between two hosts."""
+
+    src: str
+    dst: str
+    rate_bytes_per_s: float
+
+
 class Truth(Document):
     """What is so. ``rtt_s`` [src][dst] is the configured round-trip time in the order of ``hosts``, missing
-    on the diagonal: twice the one-way delay, since delays are the same in both directions."""
+    on the diagonal: the one-way delays of both directions, with the delays that faults add and the shortest
+    of several paths, and without jitter."""
 
     KIND: ClassVar[str] = "truth"
 
@@ -48,6 +77,8 @@ class Truth(Document):
     hosts: list[TruthHost]
     groups: list[TruthGroup]
     rtt_s: Matrix
+    faults: list[TruthFault] = Field(default_factory=list)
+    background: list[TruthFlow] = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _consistent(self) -> Truth:
@@ -71,11 +102,7 @@ def make_truth(spec: LabSpec, layout: Layout, *, lab: str, seed: int) -> Truth:
     """The truth of a lab laid out from a spec."""
     racks = [host.rack for host in layout.hosts if host.rack is not None]
     names = [host.name for host in layout.hosts]
-    rtt_s = empty_matrix(len(names))
-    for src, a in enumerate(racks):
-        for dst, b in enumerate(racks):
-            if src != dst:
-                rtt_s[src, dst] = _rtt_s(spec, a, b)
+    faults = [one for fault in spec.faults for one in _fault(fault, layout)]
     return Truth(
         seed=seed,
         lab=lab,
@@ -87,7 +114,12 @@ def make_truth(spec: LabSpec, layout: Layout, *, lab: str, seed: int) -> Truth:
             )
             for rack in range(len(spec.racks))
         ],
-        rtt_s=rtt_s,
+        rtt_s=_rtt_s(spec, names, racks, faults),
+        faults=faults,
+        background=[
+            TruthFlow(src=_name(flow.src, layout), dst=_name(flow.dst, layout), rate_bytes_per_s=flow.rate)
+            for flow in spec.background
+        ],
     )
 
 
@@ -96,6 +128,48 @@ def load_truth(path: str | Path) -> Truth:
     return load_document(Truth, Path(path))
 
 
-def _rtt_s(spec: LabSpec, a: int, b: int) -> float:
+def _fault(fault: Fault, layout: Layout) -> list[TruthFault]:
+    places: list[dict[str, Any]] = [{"host": _name(fault.host, layout)}] if fault.host else []
+    places += [{"src": _name(src, layout), "dst": _name(dst, layout)} for src, dst in fault.ways]
+    places += [{"src_rack": rack_id(src), "dst_rack": rack_id(dst)} for src, dst in fault.rack_ways]
+    effects: dict[str, Any] = {
+        "loss_ratio": fault.loss,
+        "delay_s": fault.delay,
+        "jitter_s": fault.jitter,
+        "paths_s": None if fault.paths is None else list(fault.paths),
+        "mtu_bytes": fault.mtu,
+        "is_black_hole": bool(fault.drop or fault.down),
+    }
+    return [TruthFault(**place, **effects) for place in places]
+
+
+def _name(text: str, layout: Layout) -> str:
+    return layout.at(*host_index(text)).name
+
+
+def _rtt_s(spec: LabSpec, names: list[str], racks: list[int], faults: list[TruthFault]) -> Matrix:
     # In whole nanoseconds, as the switch keeps them.
-    return round(2e9 * spec.one_way_delay_s(a, b)) / 1e9
+    count = len(names)
+    one_way_ns = np.zeros((count, count))
+    between = np.array(
+        [
+            [round(1e9 * spec.one_way_delay_s(a, b)) for b in range(len(spec.racks))]
+            for a in range(len(spec.racks))
+        ]
+    )
+    rack_of = np.array(racks)
+    one_way_ns += between[rack_of[:, None], rack_of[None, :]]
+    index = {name: at for at, name in enumerate(names)}
+    for fault in faults:
+        extra_ns = round(1e9 * ((fault.delay_s or 0.0) + min(fault.paths_s or [0.0])))
+        if fault.host is not None:
+            one_way_ns[index[fault.host], :] += extra_ns
+            one_way_ns[:, index[fault.host]] += extra_ns
+        elif fault.src is not None and fault.dst is not None:
+            one_way_ns[index[fault.src], index[fault.dst]] += extra_ns
+        else:
+            src, dst = ([rack_id(rack) == one for rack in racks] for one in (fault.src_rack, fault.dst_rack))
+            one_way_ns[np.ix_(src, dst)] += extra_ns
+    rtt_s: Matrix = (one_way_ns + one_way_ns.T) / 1e9
+    np.fill_diagonal(rtt_s, np.nan)
+    return rtt_s

@@ -18,12 +18,15 @@ from netprobe.core.plan import Objective, OrderPlan
 from netprobe.core.scan import Scan
 from netprobe.formats import writer_named
 from netprobe.pipeline import files
+from netprobe.pipeline.coincidence import coincidences
 from netprobe.pipeline.exporting import Exported, export_hostfile
 from netprobe.pipeline.mapping import MapOptions, map_scan
 from netprobe.pipeline.measuring import Measuring, phases_for
 from netprobe.pipeline.planning import plan_order
+from netprobe.pipeline.resuming import find_earlier
 from netprobe.pipeline.scanning import scan
 from netprobe.pipeline.scoring import Score, score_map
+from netprobe.probe.addressing import check_given
 from netprobe.probe.events import OnEvent, ignore
 from netprobe.probe.launch import Launcher
 from netprobe.probe.options import ScanOptions
@@ -46,6 +49,8 @@ class ChainOptions:
     slots: int | None = None
     seed: int = 0
     last: Stage = "export"
+    resume: bool = False
+    """Go on with the scan in the folder (``pipeline.resuming`` checks that it may be)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,12 +63,18 @@ class Chain:
     plan: OrderPlan | None = None
     exported: Exported | None = None
     score: Score | None = None
+    warnings: tuple[str, ...] = ()
+    """Those of the scan, and what its map makes doubtful."""
 
 
 def check_chain(options: ChainOptions, hosts: Sequence[Host]) -> None:
     """Refuse, before a packet leaves, what a later stage could not do. Raises PlatformError or InputError."""
     if options.root is not None and options.root not in {host.name for host in hosts}:
         raise InputError(f"--root {options.root!r} is none of the {len(hosts)} hosts")
+    check_given(hosts, options.scan)
+    phases_for(options.scan, options.measuring)
+    if options.measuring is not None and options.measuring.budget is not None and len(hosts) > 1:
+        options.measuring.budget.pairs_of(len(hosts))
     until = STAGES.index(options.last)
     missing = [name for name in ("torch", "sklearn") if importlib.util.find_spec(name) is None]
     if until >= STAGES.index("map") and missing:
@@ -79,7 +90,7 @@ def check_lab(spec: lab_.LabSpec, options: ChainOptions) -> None:
     """The same for a chain on a lab: also whether this machine can hold one."""
     lab_.check_machine(sshd=spec.sshd)
     hosts = lab_.lay_out(spec, seed=options.seed).hosts
-    check_chain(options, [make_host(host.name, slots=host.slots) for host in hosts])
+    check_chain(options, [make_host(host.name, address=host.address, slots=host.slots) for host in hosts])
 
 
 def run_chain(
@@ -91,35 +102,46 @@ def run_chain(
     on_event: OnEvent = ignore,
     on_stage: Callable[[Stage], None] = lambda _stage: None,
 ) -> Chain:
-    """Run the stages into ``folder``, which exists and holds none of our files."""
+    """Run the stages into ``folder``, which exists and holds none of our files, or the scan to resume.
+
+    A scan that is complete is not made again; the stages after it are, and what they wrote is put aside.
+    """
     check_chain(options, hosts)
     until = STAGES.index(options.last)
     on_stage("scan")
-    scanned = scan(
+    complete = find_earlier(folder).scan if options.resume else None
+    if options.resume:
+        again = set(files.OURS) - {files.JOURNAL, files.TRUTH}
+        if complete is not None:
+            again -= {files.SCAN, f"{files.SCAN}.npz", files.SAMPLES}
+        files.put_aside(folder, again)
+    scanned = complete or scan(
         hosts,
         launcher=launcher,
         folder=folder,
         options=options.scan,
+        resume=options.resume,
         phases=phases_for(options.scan, options.measuring),
         on_event=on_event,
     )
     if until < STAGES.index("map"):
-        return Chain(folder=folder, scan=scanned)
+        return Chain(folder=folder, scan=scanned, warnings=tuple(scanned.warnings))
     on_stage("map")
     mapped = map_scan(scanned, options=options.map, seed=options.seed)
+    warnings = (*scanned.warnings, *coincidences(scanned, mapped))
     files.save(mapped, folder / files.MAP)
     if until < STAGES.index("plan"):
-        return Chain(folder=folder, scan=scanned, map=mapped)
+        return Chain(folder=folder, scan=scanned, map=mapped, warnings=warnings)
     on_stage("plan")
     planned = plan_order(mapped, objective=options.objective, root=options.root, seed=options.seed)
     files.save(planned, folder / files.PLAN)
     if until < STAGES.index("export"):
-        return Chain(folder=folder, scan=scanned, map=mapped, plan=planned)
+        return Chain(folder=folder, scan=scanned, map=mapped, plan=planned, warnings=warnings)
     on_stage("export")
     path = folder / files.HOSTFILE
     exported = export_hostfile(planned, format_name=options.format_name, slots=options.slots, path=path)
     files.save_text(exported.text, path)
-    return Chain(folder=folder, scan=scanned, map=mapped, plan=planned, exported=exported)
+    return Chain(folder=folder, scan=scanned, map=mapped, plan=planned, exported=exported, warnings=warnings)
 
 
 def run_chain_on_lab(

@@ -36,7 +36,7 @@ def _checks() -> Iterator[Check]:
     for program, arguments, what, package in (
         ("ssh", ("-V",), "probing over ssh (the default)", "openssh-client"),
         ("iperf3", ("--version",), "goodput probes", "iperf3"),
-        ("fping", ("--version",), "comparing latency with fping", "fping"),
+        ("fping", ("--version",), "latency by fping (--latency fping)", "fping"),
         ("mpirun", ("--version",), "running jobs with the exported hostfile", "openmpi-bin"),
         ("ip", ("-V",), "the lab", "iproute2"),
     ):
@@ -45,7 +45,7 @@ def _checks() -> Iterator[Check]:
     for module, what, extra in (
         ("torch", "netprobe map", "map"),
         ("sklearn", "netprobe map", "map"),
-        ("scapy", "ICMP and hop probes", "icmp"),
+        ("scapy", "latency by ICMP (--latency icmp), and --trace scapy", "icmp"),
     ):
         yield _module(module, what, extra)
     yield _stamps()
@@ -137,15 +137,16 @@ def _namespaces() -> Check:
             needed_for=what,
             remedy="use Linux",
         )
+    unshare = shutil.which("unshare")
     if os.geteuid() != 0:
+        own = unshare is not None and _succeeds([unshare, "-Urnmp", "--fork", "--mount-proc", "true"])
         return Check(
             name="namespaces",
             state="limited",
-            found=f"uid {os.geteuid()} may not make them",
+            found="an ordinary user's work" if own else f"uid {os.geteuid()} may not make them",
             needed_for=what,
-            remedy="run the lab as root (sudo)",
+            remedy=f"run the lab as root (sudo){' for exact delays and sshd' if own else ''}",
         )
-    unshare = shutil.which("unshare")
     works = unshare is not None and _succeeds([unshare, "--net", "--uts", "true"])
     return Check(
         name="namespaces",

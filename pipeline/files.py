@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from netprobe.core.document import Document, side_path, write_atomically, write_document
@@ -34,7 +34,14 @@ def prepare_folder(path: Path, *, force: bool = False) -> None:
             f"{path}: the directory already holds {what}: name another --out, or --force to put "
             "netprobe's own files aside (as *.old)"
         )
-    for name in sorted(set(found) & set(OURS)):
+    put_aside(path, set(found) & set(OURS))
+
+
+def put_aside(path: Path, names: Iterable[str]) -> None:
+    """Keep files of a folder under their names with ``.old`` behind; those that are not there are no fault."""
+    for name in sorted(names):
+        if not (path / name).exists():
+            continue
         try:
             (path / name).replace(path / (name + OLD))
         except OSError as error:

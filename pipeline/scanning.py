@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from netprobe.core.errors import InterruptedScanError
+from netprobe.core.errors import InputError, InterruptedScanError
 from netprobe.core.hosts import Host
 from netprobe.core.matrix import SideFile
 from netprobe.core.scan import SamplesFile, Scan
@@ -17,6 +18,7 @@ from netprobe.probe.launch import Launcher
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.result import NoReadingError, ScanOutcome
 from netprobe.probe.session import Phase, run_scan
+from netprobe.probe.visits import RTT, VisitResult
 
 
 def scan(
@@ -26,18 +28,36 @@ def scan(
     folder: Path,
     options: ScanOptions | None = None,
     phases: Sequence[Phase] = (),
+    resume: bool = False,
     on_event: OnEvent = ignore,
 ) -> Scan:
     """Probe the hosts and write scan.json, its samples and its journal into ``folder`` (which exists).
 
-    The journal grows while the scan runs, so a killed scan loses no finished link. Raises
+    The journal grows while the scan runs, so a killed scan loses no finished link; with ``resume`` the scan
+    of the journal that is there is continued (``pipeline.resuming`` says whether it may be). Raises
     NothingMeasuredError when no link gave a reading and InterruptedScanError after Ctrl-C; what was seen is
     written all the same.
     """
     options = options or ScanOptions()
-    with Journal(folder / files.JOURNAL, hosts, options.as_dict()) as journal:
+    path = folder / files.JOURNAL
+    ids = [phase.method.measurement.id for phase in phases] or [RTT]
+    visits: tuple[VisitResult, ...] = ()
+    if resume:
+        journal, record = Journal.reopen(path)
+        visits = record.visits
+    else:
+        journal = Journal(path, hosts, options.as_dict(), measurements=ids)
+    with journal:
         try:
-            outcome = run_scan(hosts, launcher, options, phases=phases, journal=journal, on_event=on_event)
+            outcome = run_scan(
+                hosts,
+                launcher,
+                options,
+                phases=phases,
+                journal=journal,
+                resumed=visits,
+                on_event=on_event,
+            )
         except NoReadingError as error:
             write_outcome(error.outcome, folder)
             raise
@@ -55,6 +75,24 @@ def write_outcome(outcome: ScanOutcome, folder: Path) -> Scan:
     samples = SamplesFile(npz=files.SAMPLES, sha256=hashlib.sha256(content).hexdigest())
     scan = outcome.scan.model_copy(update={"samples": samples})
     # The document first: on a disk that is nearly full it is worth more than its samples.
-    files.save(scan, folder / files.SCAN)
-    files.save_bytes(content, folder / files.SAMPLES)
+    try:
+        files.save(scan, folder / files.SCAN)
+    except InputError as error:
+        raise InputError(f"{error}; {_kept_elsewhere(outcome.scan)}") from None
+    try:
+        files.save_bytes(content, folder / files.SAMPLES)
+    except InputError as error:
+        warning = f"the samples are lost: {error}"
+        scan = outcome.scan.model_copy(update={"warnings": [*outcome.scan.warnings, warning]})
+        files.save(scan, folder / files.SCAN)
     return scan
+
+
+def _kept_elsewhere(scan: Scan) -> str:
+    """Write a document that its folder did not take to a new one for temporary files; where it is."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="netprobe-scan-"))
+        files.save(scan, folder / files.SCAN)
+    except (OSError, InputError):
+        return "and no folder for temporary files takes it either: the scan is lost"
+    return f"the scan is kept in {folder / files.SCAN}: go on with netprobe map"

@@ -51,6 +51,9 @@ class Hello:
     agent: Agent
     addresses: tuple[AddressEntry, ...]
     pid: int
+    boot_id: str = ""
+    netns: str = ""
+    """Inode of the network namespace; with the boot it tells one network stack from another."""
 
 
 def parse_hello(message: dict[str, Any]) -> Hello:
@@ -84,9 +87,12 @@ def parse_hello(message: dict[str, Any]) -> Hello:
             hostname=_text(message.get("hostname")),
             kernel=_text(message.get("kernel")),
             addresses=[entry.address for entry in addresses],
+            boot_id=text_field(message, "boot_id") or None,
         ),
         addresses=tuple(addresses),
         pid=_whole(message.get("pid"), "pid", 1 << 31),
+        boot_id=text_field(message, "boot_id") or "",
+        netns=text_field(message, "netns") or "",
     )
 
 
@@ -113,6 +119,7 @@ class Connection:
         self._tasks: list[asyncio.Task[None]] = []
         self._on_lost: Callable[[str], None] | None = None
         self._heard_at = 0.0
+        self._asked_at: float | None = None
 
     async def start(self, timeout_s: float, on_lost: Callable[[str], None]) -> Hello:
         """Shake hands. Raises AgentLostError; afterwards ``on_lost`` tells of an agent that goes."""
@@ -153,6 +160,17 @@ class Connection:
             self._asked.pop(task, None)
             self._samples.pop(task, None)
 
+    def ask(self) -> None:
+        """Ping it now: an agent answers at once, also in the middle of a task."""
+        if self.lost is None:
+            self._asked_at = self._asked_at or asyncio.get_running_loop().time()
+            self.channel.write(messages.json_frame({"type": "ping"}))
+
+    @property
+    def unanswered_s(self) -> float:
+        """For how long a ping has been without any answer; 0 when none is."""
+        return 0.0 if self._asked_at is None else asyncio.get_running_loop().time() - self._asked_at
+
     def lose(self, reason: str) -> None:
         """Give the agent up: every waiting request fails with ``reason``, and its process is ended."""
         if self.lost is not None:
@@ -179,6 +197,7 @@ class Connection:
             while True:
                 kind, body = await read_frame(self.channel.reader)
                 self._heard_at = asyncio.get_running_loop().time()
+                self._asked_at = None
                 self._take(kind, body)
         except ProtocolError as error:
             self.lose(f"the agent sent {error}")
@@ -239,7 +258,7 @@ class Connection:
             if self.channel.queued_bytes() > MAX_QUEUED_BYTES:
                 self.lose("the agent hangs: it does not read its input")
                 return
-            self.channel.write(messages.json_frame({"type": "ping"}))
+            self.ask()
 
     def _with_diagnosis(self, reason: str) -> str:
         said: str | None = None

@@ -21,6 +21,13 @@ _DROPPED = (
     r"Connection closed by|Broken pipe|banner exchange|MaxStartups|Not allowed at this time"
 )
 
+_BEHIND_PROXY = r"UNKNOWN port 65535"
+"""What ssh calls the far end when it is a ProxyCommand (or a jump host) that has ended."""
+_PEER = r"(?:Connection (?:closed|reset) by|reset by) (?!UNKNOWN|remote host|peer)\S+ port \d+"
+_AFTERMATH = (
+    r"exchange_identification|Connection (?:closed|reset) by|Killed by signal|^\*\*|^Warning: Permanently"
+)
+
 _RULES: tuple[tuple[str, str], ...] = (
     (
         r"REMOTE HOST IDENTIFICATION HAS CHANGED",
@@ -87,6 +94,13 @@ def explain(*, stderr: str, stdout: str, code: int | None, target: str, python: 
         if match:
             found = [group for group in match.groups() if group] or [""]
             return Diagnosis(one_line(text.replace("{target}", target).replace("{0}", found[0])))
+    if re.search(_BEHIND_PROXY, stderr) and not re.search(_PEER, stderr):
+        said_before = [
+            line for line in stderr.splitlines() if line.strip() and not re.search(_AFTERMATH, line)
+        ]
+        if said_before:
+            return Diagnosis(one_line(f"its ProxyCommand or jump host failed: {said_before[-1]}"))
+        return Diagnosis("its ProxyCommand or jump host ended before sshd answered", retry=True)
     if re.search(_DROPPED, stderr):
         return Diagnosis(
             "the connection was dropped during login, each time it was tried: sshd limits logins at once "

@@ -75,3 +75,33 @@ OnEvent = Callable[[Event], None]
 
 def ignore(_event: Event) -> None:
     """An ``on_event`` that does nothing."""
+
+
+class Teller:
+    """An ``on_event`` in front of the caller's: what goes wrong there is no reason to lose a scan.
+
+    ``warnings`` collects what a reader of the document should know.
+    """
+
+    def __init__(self, on_event: OnEvent) -> None:
+        self._on_event: OnEvent | None = on_event
+        self._warnings: dict[str, None] = {}
+
+    @property
+    def warnings(self) -> list[str]:
+        """The texts of all warnings so far, each once."""
+        return list(self._warnings)
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, ScanWarning):
+            self._warnings[event.text] = None
+        if self._on_event is None:
+            return
+        try:
+            self._on_event(event)
+        except Exception as error:
+            self._on_event = None
+            text = (
+                f"what shows the progress failed, and is told nothing more: {type(error).__name__}: {error}"
+            )
+            self._warnings[text] = None

@@ -11,7 +11,7 @@ from typing import Any
 from netprobe.core.hosts import Host
 from netprobe.core.scan import HostStatus
 from netprobe.core.text import one_line
-from netprobe.probe.addressing import choose_addresses
+from netprobe.probe.addressing import check_given, choose_addresses
 from netprobe.probe.agent.messages import TOKEN_BYTES, ProtocolError
 from netprobe.probe.bootstrap import new_payload
 from netprobe.probe.connection import (
@@ -22,6 +22,7 @@ from netprobe.probe.connection import (
     text_field,
     whole_field,
 )
+from netprobe.probe.duplicates import find_duplicates
 from netprobe.probe.events import AgentsUp, HostFailed, HostUp, OnEvent, ScanWarning
 from netprobe.probe.launch import Channel, Launcher, LaunchFailure
 from netprobe.probe.options import ScanOptions
@@ -41,6 +42,8 @@ class Member:
     hello: Hello | None = None
     address: str = ""
     port: int = 0
+    stamps: str | None = None
+    """The best level that its probe port was granted."""
     token: bytes = field(default_factory=lambda: secrets.token_bytes(TOKEN_BYTES), repr=False)
     """Its own, so that a probe that reaches another host than was meant is not answered."""
 
@@ -67,6 +70,8 @@ class Fleet:
         self._options = options
         self._on_event = on_event
         self._clock = clock
+        self.on_failed: Callable[[Member], None] | None = None
+        """Told of each host that is lost, for the journal."""
         self._channels: list[Channel] = []
         self._ending = False
 
@@ -82,6 +87,7 @@ class Fleet:
         payload = new_payload(lease_s=options.lease_s, python=options.python, setup=options.setup)
         hosts = [member.outcome.host for member in self.members]
         self._launcher.check(hosts)
+        check_given(hosts, options)
         launch = self._launcher.launch(hosts, payload, options.start_timeout_s)
         greetings = []
         try:
@@ -108,6 +114,8 @@ class Fleet:
         reason = one_line(reason)
         member.outcome = member.outcome.changed(status=status, reason=reason)
         self._on_event(HostFailed(host=member.outcome.host.name, reason=reason))
+        if self.on_failed is not None:
+            self.on_failed(member)
 
     async def end(self) -> None:
         """End every agent and wait for it; what does not go in half a second is killed."""
@@ -145,7 +153,19 @@ class Fleet:
         up = sum(m.connection is not None for m in self.members)
         self._on_event(HostUp(host=channel.host.name, up=up, total=len(self.members)))
 
+    def _leave_out_duplicates(self) -> None:
+        """A machine under two names keeps the first: with itself it would look like the nearest neighbour."""
+        if self._launcher.local:
+            return
+        hosts = [member.outcome.host for member in self.members]
+        hellos = [m.hello if m.outcome.status == "ok" else None for m in self.members]
+        for index, first in find_duplicates(hosts, hellos).items():
+            member, hello = self.members[index], hellos[index]
+            said = "" if hello is None else f" (both answer as {hello.agent.hostname})"
+            self.fail(member, "failed", f"it is the machine that {hosts[first].name} is already{said}")
+
     async def _open_ports(self) -> None:
+        self._leave_out_duplicates()
         reports = {
             m.outcome.host.name: m.hello.addresses
             for m in self.members
@@ -187,7 +207,8 @@ class Fleet:
         except TimeoutError:
             self.fail(member, "failed", f"its agent opened no probe port within {OPEN_TIMEOUT_S:.0f} s")
             return
-        if text_field(answer, "stamps") != self._options.stamps:
+        member.stamps = text_field(answer, "stamps")
+        if member.stamps != self._options.stamps:
             name = member.outcome.host.name
             self._on_event(ScanWarning(text=f"{name} offers {text_field(answer, 'stamps')} stamps only"))
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import fcntl
 import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from pydantic import ValidationError
@@ -21,7 +22,7 @@ from pydantic import ValidationError
 from netprobe.core.document import now_utc
 from netprobe.core.errors import DocumentError, InputError, OutputExistsError
 from netprobe.core.hosts import Host
-from netprobe.core.scan import GoodputReading, PathReading
+from netprobe.core.scan import GoodputReading, PathReading, Stamps
 from netprobe.probe.visits import VisitResult
 
 SCHEMA = "netprobe.journal/1.0"
@@ -31,6 +32,9 @@ _PLAIN = (
     "rejected", "beside", "reason",
 )  # fmt: skip
 _RECORDS: dict[str, type[GoodputReading | PathReading]] = {"goodput": GoodputReading, "path": PathReading}
+_TEXTS = frozenset({"measurement", "method", "stamps", "reason"})
+_SECONDS = frozenset({"started_s", "duration_s"})
+_MOST = 1 << 31
 _ARRAYS = {"seq": "<u4", "sent_at_s": "<f8", "rtt_s": "<f8"}
 
 
@@ -43,12 +47,21 @@ class JournalRecord:
     visits: tuple[VisitResult, ...]
     notes: tuple[dict[str, Any], ...]
     torn: bool
+    measurements: tuple[str, ...] = ()
+    """Ids of what is measured, in order; empty when the header does not say."""
+    whole_bytes: int = 0
+    """Where the last whole line ends."""
 
 
 class Journal:
-    """An open journal. Use as a context manager, or call ``close``."""
+    """An open journal. Use as a context manager, or call ``close``.
 
-    def __init__(self, path: Path, hosts: Sequence[Host], options: dict[str, Any]) -> None:
+    It is locked while it is open (flock), so that no second scan writes into it.
+    """
+
+    def __init__(
+        self, path: Path, hosts: Sequence[Host], options: dict[str, Any], *, measurements: Sequence[str] = ()
+    ) -> None:
         try:
             self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o666)
         except FileExistsError:
@@ -56,14 +69,51 @@ class Journal:
         except OSError as error:
             raise InputError(f"{path}: the journal cannot be written: {error.strerror}") from None
         self.path = path
-        self._write(
-            {
-                "journal": SCHEMA,
-                "created_at": now_utc(),
-                "hosts": [host.model_dump(mode="json") for host in hosts],
-                "options": options,
-            }
-        )
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        header = {
+            "journal": SCHEMA,
+            "created_at": now_utc(),
+            "hosts": [host.model_dump(mode="json") for host in hosts],
+            "options": options,
+        }
+        try:
+            self._write(header | ({"measurements": list(measurements)} if measurements else {}))
+        except OSError as error:
+            self.close()
+            raise InputError(f"{path}: the journal cannot be written: {error.strerror}") from None
+
+    @classmethod
+    def reopen(cls, path: Path) -> tuple[Journal, JournalRecord]:
+        """Go on with the journal of a scan that ended early; a torn last line is cut off.
+
+        Raises InputError when it cannot be written or another scan is writing it, DocumentError when it
+        cannot be read.
+        """
+        try:
+            fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        except OSError as error:
+            raise InputError(f"{path}: the journal cannot be written: {error.strerror}") from None
+        journal = cls.__new__(cls)
+        journal.path, journal._fd = path, fd
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            journal.close()
+            raise InputError(f"{path}: another scan is writing this journal: wait for its end") from None
+        except OSError:
+            pass  # a file system without locks
+        try:
+            record = read_journal(path)
+            os.ftruncate(fd, record.whole_bytes)
+            journal.note(resumed_at=now_utc(), visits=len(record.visits))
+        except OSError as error:
+            journal.close()
+            raise InputError(f"{path}: the journal cannot be written: {error.strerror}") from None
+        except BaseException:
+            journal.close()
+            raise
+        return journal, record
 
     def visit(self, visit: VisitResult) -> None:
         """Append a visit."""
@@ -105,9 +155,10 @@ def read_journal(path: Path) -> JournalRecord:
     """Read a journal back, a torn last line left out. Raises DocumentError for anything else amiss."""
     source = str(path)
     try:
-        lines = path.read_bytes().split(b"\n")
+        content = path.read_bytes()
     except OSError as error:
         raise DocumentError(f"cannot be read: {error.strerror}", source=source) from None
+    lines = content.split(b"\n")
     torn = lines.pop() != b""
     try:
         header = json.loads(lines[0]) if lines else None
@@ -117,7 +168,8 @@ def read_journal(path: Path) -> JournalRecord:
             raise DocumentError("no netprobe journal of version 1", source=source)
         hosts = tuple(Host.model_validate(host) for host in header["hosts"])
         options = dict(header["options"])
-    except (ValueError, KeyError, TypeError, ValidationError):
+        measurements = tuple(str(id_) for id_ in header.get("measurements", ()))
+    except (ValueError, KeyError, TypeError, RecursionError, ValidationError):
         raise DocumentError("a journal whose header cannot be read", source=source) from None
     visits, notes = [], []
     for number, line in enumerate(lines[1:], start=2):
@@ -127,9 +179,17 @@ def read_journal(path: Path) -> JournalRecord:
                 visits.append(_visit(record, len(hosts)))
             elif "note" in record:
                 notes.append(dict(record["note"]))
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
             raise DocumentError(f"line {number} cannot be read", source=source) from None
-    return JournalRecord(hosts=hosts, options=options, visits=tuple(visits), notes=tuple(notes), torn=torn)
+    return JournalRecord(
+        hosts=hosts,
+        options=options,
+        visits=tuple(visits),
+        notes=tuple(notes),
+        torn=torn,
+        measurements=measurements,
+        whole_bytes=content.rfind(b"\n") + 1,
+    )
 
 
 def _visit(record: dict[str, Any], hosts: int) -> VisitResult:
@@ -140,9 +200,32 @@ def _visit(record: dict[str, Any], hosts: int) -> VisitResult:
     if len({len(array) for array in arrays.values()}) != 1:
         raise ValueError("samples of different lengths")
     plain: dict[str, Any] = {key: record["visit"][key] for key in _PLAIN}
+    _check_plain(plain, hosts)
+    if not (np.isfinite(arrays["sent_at_s"]).all() and (arrays["rtt_s"] > 0).all()):
+        raise ValueError("samples that cannot be")
+    if not np.isfinite(arrays["rtt_s"]).all() or len(arrays["rtt_s"]) > plain["received"]:
+        raise ValueError("samples that cannot be")
     for key, model in _RECORDS.items():
         if key in record["visit"]:
             plain[key] = model.model_validate(record["visit"][key])
-    if not (0 <= plain["src"] < hosts and 0 <= plain["dst"] < hosts):
-        raise ValueError("a visit of a host that is not listed")
     return VisitResult(**plain, **arrays)
+
+
+def _check_plain(plain: dict[str, Any], hosts: int) -> None:
+    """Types and ranges of a visit's numbers and texts; raises ValueError."""
+    for key, value in plain.items():
+        if key in _TEXTS:
+            fits = isinstance(value, str) or (value is None and key in ("stamps", "reason"))
+        elif key in _SECONDS:
+            fits = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _MOST
+        else:
+            fits = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST
+            fits = fits or (value is None and key in ("src_port", "dst_port"))
+        if not fits:
+            raise ValueError(f"a visit whose {key} cannot be")
+    if not (plain["src"] < hosts and plain["dst"] < hosts and plain["src"] != plain["dst"]):
+        raise ValueError("a visit that is not between two of the hosts")
+    if plain["received"] > plain["sent"] or max(plain["src_port"] or 0, plain["dst_port"] or 0) > 65535:
+        raise ValueError("counts that cannot be")
+    if plain["stamps"] not in (None, *get_args(Stamps)):
+        raise ValueError("stamps of an unknown level")

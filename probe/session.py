@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import itertools
 import signal
 import threading
 import time
@@ -16,20 +15,27 @@ from typing import Any
 
 from netprobe.core.hosts import Host, check_hosts
 from netprobe.probe.agent.messages import ProtocolError
+from netprobe.probe.audit import ScanAudit
 from netprobe.probe.chooser import Chooser, Results, Retrying, RoundRobin
 from netprobe.probe.connection import AgentLostError, TaskFailedError
-from netprobe.probe.events import OnEvent, RoundDone, ScanWarning, VisitDone, ignore
+from netprobe.probe.events import OnEvent, RoundDone, ScanWarning, Teller, VisitDone, ignore
 from netprobe.probe.fleet import Fleet, Member
 from netprobe.probe.journal import Journal
 from netprobe.probe.launch import Launcher
 from netprobe.probe.methods.base import Method, VisitContext, Warns
-from netprobe.probe.methods.stamp import Stamp
+from netprobe.probe.methods.latency import latency_method
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.result import ScanOutcome, build_outcome
 from netprobe.probe.rounds import Link
 from netprobe.probe.visits import VisitResult
 
 Clock = Callable[[], float]
+LATE_S = 0.5
+"""A visit that takes this much longer than twice its cost makes the session ask its agents whether they live."""
+ANSWER_S = 1.0
+"""An agent that answers no ping for so long is silent: its links wait for a later round. Whether it hangs
+(``ScanOptions.silence_s``) is found out meanwhile: it costs one short wait, not one a round."""
+LOOK_S = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +71,7 @@ class Session:
         # A resumed scan goes on where the other one was, so that times of visits stay in order.
         self._earlier_s = max((visit.started_s + visit.duration_s for visit in resumed), default=0.0)
         self._began = clock()
+        self._behind: set[asyncio.Task[None]] = set()
         self._finished = Counter(
             (visit.measurement, Link(visit.src, visit.dst)) for visit in resumed if visit.has_reading
         )
@@ -74,9 +81,19 @@ class Session:
         self._began = self._clock()
         for phase in self._phases:
             unable = await phase.method.prepare(self.fleet.members)
+            if phase is self._phases[0]:
+                for (
+                    index,
+                    reason,
+                ) in unable.items():  # without the primary measurement it has no place in a map
+                    self.fleet.fail(self.fleet.members[index], "failed", reason)
             try:
                 await self._run_phase(phase, unable)
+                await asyncio.gather(*self._behind)
             finally:
+                for task in self._behind:
+                    task.cancel()
+                await asyncio.gather(*self._behind, return_exceptions=True)
                 await phase.method.finish(self.fleet.members)
 
     @property
@@ -99,13 +116,59 @@ class Session:
                 return
             for links_at_once in _split(self._unfinished(id_, links), self._options.links_at_once):
                 beside = max(0, sum(self._is_up(link, unable) for link in links_at_once) - 1)
-                visits = await asyncio.gather(
-                    *(self._visit(phase.method, link, beside, unable) for link in links_at_once)
-                )
-                seen.extend(itertools.chain.from_iterable(visits))
+                await self._round(phase.method, links_at_once, beside, unable, seen)
                 self.rounds += 1
                 done += len(links_at_once)
                 self._tell_round(id_, chooser, done, self._clock() - began)
+
+    async def _round(
+        self,
+        method: Method,
+        links: Sequence[Link],
+        beside: int,
+        unable: Mapping[int, str],
+        seen: list[VisitResult],
+    ) -> None:
+        """Visit ``links``; ``seen`` grows. A visit whose source is silent is left behind, and ends when it does."""
+        if not any(self._is_up(link, unable) and not self._silent(link) for link in links):
+            await self._wait_for_silent(links)
+
+        async def visit(link: Link) -> None:
+            seen.extend(await self._visit(method, link, beside, unable))
+
+        tasks = {asyncio.create_task(visit(link)): link for link in links}
+        pending = set(tasks)
+        try:
+            _done, pending = await asyncio.wait(pending, timeout=2 * method.cost().seconds + LATE_S)
+            while pending:
+                for link in map(tasks.__getitem__, pending):
+                    for end in (link.src, link.dst):
+                        connection = self.fleet.members[end].connection
+                        if connection is not None and connection.unanswered_s == 0:
+                            connection.ask()
+                _done, pending = await asyncio.wait(pending, timeout=LOOK_S)
+                silent = {task for task in pending if self._is_silent(tasks[task].src)}
+                self._behind |= silent
+                pending -= silent
+        except BaseException:
+            self._behind |= pending
+            raise
+        for task in [task for task in self._behind if task.done()]:
+            self._behind.discard(task)
+        for task in tasks.keys() - self._behind:
+            task.result()
+
+    def _is_silent(self, index: int) -> bool:
+        connection = self.fleet.members[index].connection
+        return connection is not None and connection.lost is None and connection.unanswered_s > ANSWER_S
+
+    def _silent(self, link: Link) -> bool:
+        return self._is_silent(link.src) or self._is_silent(link.dst)
+
+    async def _wait_for_silent(self, links: Sequence[Link]) -> None:
+        """Until it is known of every silent host whether it hangs: nothing else is left to do."""
+        while any(self._silent(link) for link in links):
+            await asyncio.sleep(LOOK_S)
 
     def _unfinished(self, id_: str, links: Sequence[Link]) -> list[Link]:
         """Without those that the scan which this one continues has measured."""
@@ -132,11 +195,17 @@ class Session:
         readings: list[dict[str, Any]] = []
         try:
             why_not = _why_not(src, unable) or _why_not(dst, unable)
+            for end in (link.src, link.dst):
+                if why_not is None and self._is_silent(end):
+                    why_not = f"{self.fleet.members[end].outcome.host.name}: its agent is silent"
             readings = [{"reason": why_not}] if why_not else await method.visit(src, dst, context)
         except (AgentLostError, TaskFailedError) as error:
             readings = [{"reason": f"{src.outcome.host.name}: {error}"}]
         except ProtocolError as error:
-            readings = [{"reason": f"{src.outcome.host.name}: its agent sent {error}"}]
+            reason = f"the agent sent {error}"
+            if src.connection is not None:
+                src.connection.lose(reason)
+            readings = [{"reason": f"{src.outcome.host.name}: {reason}"}]
         except TimeoutError:
             reason = f"the agent gave no result within {method.deadline_s:.1f} s"
             if src.connection is not None:
@@ -146,7 +215,7 @@ class Session:
             VisitResult(
                 src=link.src,
                 dst=link.dst,
-                round=self.rounds,
+                round=context.round,
                 started_s=started,
                 duration_s=self.elapsed_s - started,
                 measurement=measurement.id,
@@ -175,10 +244,14 @@ class Session:
     def note_hosts(self) -> None:
         """Write down which hosts are up, and why the others are not."""
         for member in self.fleet.members:
-            outcome = member.outcome
-            name, status, reason = outcome.host.name, outcome.status, outcome.reason
-            note = functools.partial(Journal.note, host=name, status=status, reason=reason)
-            self._write_down(note)
+            self.note_host(member)
+        self.fleet.on_failed = self.note_host
+
+    def note_host(self, member: Member) -> None:
+        """Write down what became of a host."""
+        outcome = member.outcome
+        name, status, reason = outcome.host.name, outcome.status, outcome.reason
+        self._write_down(functools.partial(Journal.note, host=name, status=status, reason=reason))
 
     def _write_down(self, write: Callable[[Journal], None]) -> None:
         """To the journal. A full disk costs the journal, not the scan: what was measured is in memory."""
@@ -236,16 +309,17 @@ async def measure(
 ) -> ScanOutcome:
     """Scan ``hosts``. Setting ``stop`` ends it early, with ``interrupted`` true and what there was by then.
 
-    ``phases`` are run one after the other; the first one is the primary measurement. Without any it is STAMP
-    over the links of ``chooser``, all of them by default. ``resumed`` are the visits of a scan that this one
-    continues: a link that has its reading there is not measured again. A single host is not probed: its scan
-    is trivial. Raises InputError for what cannot work and
+    ``phases`` are run one after the other; the first one is the primary measurement. Without any it is RTT
+    (``options.latency``) over the links of ``chooser``, all of them by default. ``resumed`` are the visits of
+    a scan that this one continues: a link that has its reading there is not measured again. A single host is
+    not probed: its scan is trivial. Raises InputError for what cannot work and
     NothingMeasuredError when no link gave a reading. No agent is left, however it ends.
     """
     hosts = check_hosts(hosts)
     options = options if options is not None else ScanOptions()
+    on_event = teller = Teller(on_event)
     fleet = Fleet(hosts, launcher, options, on_event, clock)
-    first = Phase(method=Stamp(options), chooser=chooser if chooser is not None else RoundRobin())
+    first = Phase(method=latency_method(options), chooser=chooser if chooser is not None else RoundRobin())
     phases = tuple(phases) or (first,)
     session = Session(
         fleet,
@@ -257,21 +331,34 @@ async def measure(
         clock=clock,
     )
 
+    audit = ScanAudit(fleet) if options.audit else None
+    duration: float | None = None
+
     async def work() -> None:
+        nonlocal duration
         await fleet.start()
         session.note_hosts()
+        if audit is not None:
+            await audit.start()
         if len(hosts) > 1:
             await session.run()
+        duration = session.elapsed_s
+        if audit is not None:
+            await audit.end()
 
     interrupted = False
     try:
         interrupted = await until_stopped(work(), stop)
-        duration = session.elapsed_s
+        duration = session.elapsed_s if duration is None else duration
     finally:
         try:
             await fleet.end()
         finally:
             fleet.kill()
+    if audit is not None:
+        for text in audit.warnings(session.visits):
+            on_event(ScanWarning(text=text))
+    _tell_warnings(phases, on_event)
     return build_outcome(
         [member.outcome for member in fleet.members],
         session.visits,
@@ -280,16 +367,17 @@ async def measure(
         rounds=session.rounds,
         duration_s=duration,
         interrupted=interrupted,
-        warnings=_warnings(phases, on_event),
+        warnings=teller.warnings,
+        controller=None if audit is None else audit.controller,
     )
 
 
-def _warnings(phases: Sequence[Phase], on_event: OnEvent) -> list[str]:
-    """What the methods say of their readings, told as events too."""
-    warnings = [text for phase in phases if isinstance(phase.method, Warns) for text in phase.method.warnings]
-    for text in warnings:
-        on_event(ScanWarning(text=text))
-    return warnings
+def _tell_warnings(phases: Sequence[Phase], on_event: OnEvent) -> None:
+    """What the methods say of their readings."""
+    for phase in phases:
+        if isinstance(phase.method, Warns):
+            for text in phase.method.warnings:
+                on_event(ScanWarning(text=text))
 
 
 def run_scan(

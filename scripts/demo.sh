@@ -22,13 +22,15 @@ fail() {
 
 as_root=()
 if [ "$(id -u)" != 0 ]; then
-    if command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+    if unshare -Urnmp --fork --mount-proc true 2>/dev/null; then
+        : # netprobe makes the lab in namespaces of this user's own, and says what that costs
+    elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
         as_root=(sudo -n)
     elif command -v sudo >/dev/null && [ -t 0 ] && [ -t 2 ]; then
-        say "the lab's network namespaces need root: sudo may ask for your password"
+        say "this machine lets only root make the lab's network namespaces: sudo may ask for your password"
         as_root=(sudo)
     else
-        fail "the lab's network namespaces need root, and sudo does not work here: run it as root"
+        fail "this machine lets only root make the lab's network namespaces, and sudo does not work here: run it as root"
     fi
 fi
 

@@ -31,7 +31,7 @@ def lab_is_missing() -> str | None:
     if sys.platform != "linux":
         return "a lab needs Linux"
     if os.geteuid() != 0:
-        return "a lab needs root"
+        return "exact labs need root"
     for program in ("ip", "nsenter", "unshare"):
         if shutil.which(program) is None:
             return f"a lab needs {program}"

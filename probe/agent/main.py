@@ -15,7 +15,7 @@ import sys
 import threading
 import traceback
 
-from . import addresses, dial, messages, tasks
+from . import addresses, dial, identity, messages, tasks
 from .messages import AGENT_VERSION, PROTOCOL
 from .sender import errno_text
 
@@ -123,6 +123,7 @@ def hello() -> dict[str, Any]:
         "machine": uname.machine,
         "pid": os.getpid(),
         "addresses": addresses.list_addresses(),
+        **identity.read_identity(),
     }
 
 

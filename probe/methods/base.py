@@ -17,6 +17,10 @@ class Cost:
     seconds: float
     bytes: int
     """Bytes on the wire in both directions together, with the headers of IP and below left out."""
+    packets: int = 0
+    """In both directions; 0 where the method does not count them."""
+    paced: bool = False
+    """Whether ``ScanOptions.interval_s`` sets its rate; a flow goes as fast as it can."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +58,9 @@ class Method(Protocol):
     async def visit(self, src: Member, dst: Member, context: VisitContext) -> list[dict[str, Any]]:
         """Measure ``src`` -> ``dst``, both up: the fields of one VisitResult or more (one a source port).
 
-        Raises AgentLostError, TaskFailedError, ProtocolError and TimeoutError; the session makes a reason of
-        each. A reading that failed for another cause is a field ``reason``.
+        Raises AgentLostError, TaskFailedError, ProtocolError and TimeoutError, of ``src`` alone; the session
+        makes a reason of each, and ends an agent that breaks the protocol or gives no result.
+        A reading that failed for another cause is a field ``reason``.
         """
         ...
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import json
 from pathlib import Path
 
@@ -49,6 +51,14 @@ def test_a_bad_hosts_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], te
         (["--hosts", "a,b", "--format", "bogus"], "known are"),
         (["--hosts", "a,b", "--port-range", "9-x"], "--port-range"),
         (["--hosts", "a,b", "--port-range", "9000-80"], "port range"),
+        (["--hosts", "a,b", "--port-range", "0"], "ports from 1 to 65535"),
+        (["--hosts", "a,b", "--port-range", "0-9"], "ports from 1 to 65535"),
+        (["--hosts", "a,b", "--ipv4", "--ipv6"], "one family"),
+        (["--hosts", "a,b", "--latency", "ping"], "latency 'ping' is none of stamp, icmp, fping, tcp"),
+        (["--hosts", "a,b", "--latency", "fping", "--source-ports", "2"], "fping has none"),
+        (["--hosts", "a,b", "--source-ports", "99"], "99 source ports: 1 to 64"),
+        (["--hosts", "a,b", "--measure", "path"], "rtt is needed"),
+        (["--lab", "pair", "--ipv6"], "which --ipv6 asks for"),
         (["--hosts", "a,b", "--probes", "0"], "probes"),
         (["--hosts", "a,b", "--interval", "-1"], "interval"),
         (["--hosts", "a,b", "--subnet", "bogus"], "subnet"),
@@ -157,9 +167,17 @@ def test_a_lab_has_its_own_way_in(
 def test_a_lab_without_root_is_one_line_and_makes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    class Kernel:
+        def unshare(self, flags: int) -> int:
+            ctypes.set_errno(errno.EPERM)
+            return -1
+
     monkeypatch.setattr("os.geteuid", lambda: 1000)
+    monkeypatch.setattr("netprobe.core.namespaces._libc", Kernel())
+    monkeypatch.setattr("netprobe.core.namespaces._is_alone", lambda: True)
     assert run(["scan", "--lab", "pair", "--out", str(tmp_path / "out")]) == 2
     err = capsys.readouterr().err
+    assert "refuses an ordinary user's namespaces (unshare: Operation not permitted)" in err
     assert "needs root" in err
     assert err.count("\n") == 1
     assert not (tmp_path / "out").exists()
@@ -189,3 +207,39 @@ def test_a_single_host_that_is_not_reached_gets_no_hostfile(
     assert run([*args, "--out", str(tmp_path / "out")]) == 4
     assert "one" in capsys.readouterr().err
     assert not (tmp_path / "out" / "hostfile").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["--rate", "10"], "a number and its unit"),
+        (["--rate", "1kbit/s"], "--rate 1 kbit/s is less than one link of rtt needs"),
+        (["--rate", "1Mbit/s", "--measure", "rtt,goodput"], "less than one link of goodput needs"),
+        (["--links-at-once", "-1"], "links at once"),
+    ],
+)
+def test_a_pace_that_cannot_be_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], args: list[str], says: str
+) -> None:
+    out = tmp_path / "out"
+    assert run(["scan", "--hosts", "a,b,c,d", "--via", "local", "--out", str(out), *args]) == 2
+    assert says in capsys.readouterr().err and not out.exists()
+
+
+def test_a_dry_run_says_what_it_would_cost_and_starts_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    # No such program: a dry run that starts anything fails.
+    base = ["scan", "--hosts", "h[01-16]", "--via", "ssh", "--out", str(out), "--dry-run", "--json"]
+    assert run(base) == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert (plain["hosts"], plain["rounds"], plain["links"]) == (16, 30, 240)
+    assert run([*base, "--rate", "5Mbit/s"]) == 0
+    capped = json.loads(capsys.readouterr().out)
+    assert capped["links"] == 240 and capped["seconds"] > 3 * plain["seconds"]
+    assert capped["measurements"][0]["bytes_per_s"] <= 5e6 / 8
+    assert run([*base, "--gentle"]) == 0
+    gentle = json.loads(capsys.readouterr().out)["measurements"][0]
+    assert gentle["links_at_once"] == 4 and gentle["bytes_per_s"] < 1e6 / 8 * 8
+    assert not out.exists()

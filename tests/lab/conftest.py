@@ -83,6 +83,26 @@ def measure_goodput() -> Callable[[Pairs], list[float]]:
     return measure
 
 
+@pytest.fixture(scope="session")
+def arrivals() -> Callable[[LabHost, LabHost, int], int]:
+    """How many of so many datagrams from one host arrive at another."""
+
+    def measure(src: LabHost, dst: LabHost, count: int) -> int:
+        return int(_result(_traffic(["arrivals", str(count), *_ends(src, dst)]))[0])
+
+    return measure
+
+
+@pytest.fixture(scope="session")
+def routers_between() -> Callable[[LabHost, LabHost, int], list[float]]:
+    """What the routers between two hosts say: see traffic.py."""
+
+    def measure(src: LabHost, dst: LabHost, size: int) -> list[float]:
+        return _result(_traffic(["routers", str(size), *_ends(src, dst)]))
+
+    return measure
+
+
 def by_rack(lab: Lab) -> list[list[LabHost]]:
     return [[host for host in lab.hosts if host.rack == rack] for rack in range(len(lab.spec.racks))]
 

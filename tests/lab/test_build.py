@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -13,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from netprobe.cli.entry import run
 from netprobe.core.errors import InputError, OutputExistsError, PlatformError
-from netprobe.lab import down, down_all, find, list_labs, load_spec, parse_spec, temporary, up
+from netprobe.lab import Lab, down, down_all, find, list_labs, load_spec, parse_spec, remains, temporary, up
 from netprobe.lab.state import LABS, directory_of, lab_names
 
 NAME = f"t{os.getpid()}"
@@ -60,6 +62,18 @@ def _wait_for(condition: Callable[[], object], what: str) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"waited in vain for {what}"
         time.sleep(0.001)
+
+
+def _delete_directory(lab: Lab) -> None:
+    for path in lab.directory.glob("hostnames/*"):
+        subprocess.run(["umount", str(path)], check=True)
+    shutil.rmtree(lab.directory)
+
+
+def _spoil_spec(lab: Lab) -> None:
+    path = lab.directory / "state.json"
+    state = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(state | {"spec": {"racks": "none"}}), encoding="utf-8")
 
 
 UP = f"from netprobe.lab import *; up(load_spec('racks-3-6-9'), seed=1, name='{NAME}')"
@@ -226,22 +240,63 @@ class TestRealLabs:
                 find(NAME)
             down(NAME)
 
-    def test_damaged_state_is_still_removed(self) -> None:
+    @pytest.mark.parametrize(
+        ("damage", "reason"),
+        [
+            (lambda lab: (lab.directory / "state.json").write_text("{", encoding="ascii"), "damaged"),
+            (lambda lab: (lab.directory / "state.json").unlink(), "state.json was deleted"),
+            (_spoil_spec, "no possible lab"),
+            (_delete_directory, "its directory was deleted"),
+        ],
+    )
+    def test_a_damaged_lab_is_listed_with_its_reason_and_removed_whole(
+        self, damage: Callable[[Lab], object], reason: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         lab = up(PAIR, name=NAME)
-        (lab.directory / "state.json").write_text("{", encoding="ascii")
+        inside = subprocess.Popen(lab.exec_argv(lab.hosts[0].name, ["sleep", "1000"]))
+        damage(lab)
+        assert [one.reason for one in remains() if one.name == NAME and reason in one.reason]
+        assert NAME not in [one.name for one in list_labs()]
+        assert run(["lab", "list"]) == 0
+        assert f"netprobe lab down {NAME}" in capsys.readouterr().out
+        with pytest.raises(InputError, match=reason):
+            find(NAME)
+        if "directory" in reason:
+            with pytest.raises(OutputExistsError, match=f"lab down {NAME}"):
+                up(PAIR, name=NAME)
         down(NAME)
-        assert not lab.directory.exists()
-        assert not [name for name in lab.layout.namespaces if Path(f"/run/netns/{name}").exists()]
+        assert inside.wait(5) == -signal.SIGKILL
+        assert NAME not in [one.name for one in remains()]
+
+    def test_a_lab_whose_hosts_were_deleted_by_hand_is_broken_and_removed_whole(self) -> None:
+        lab = up(PAIR, name=NAME)
+        inside = subprocess.Popen(lab.exec_argv(lab.hosts[0].name, ["sleep", "1000"]))
+        _wait_for(lambda: b"sleep" in Path(f"/proc/{inside.pid}/cmdline").read_bytes()[:6], "sleep")
+        for name in lab.layout.namespaces:
+            subprocess.run(["ip", "netns", "del", name], check=True)
+        assert find(NAME).status == "broken"
+        down(NAME)
+        assert inside.wait(5) == -signal.SIGKILL
+
+    def test_a_switch_that_is_all_that_is_left_is_found(self) -> None:
+        lab = up(PAIR, name=NAME)
+        _delete_directory(lab)
+        for name in lab.layout.namespaces:
+            subprocess.run(["ip", "netns", "del", name], check=True)
+        assert NAME in [one.name for one in remains()]
+        down(NAME)
+        assert NAME not in [one.name for one in remains()]
 
 
 @pytest.mark.lab
 def test_many_hosts_are_made_in_seconds() -> None:
     started = time.monotonic()
-    with temporary(parse_spec("racks: [40, 24]")) as lab:
-        assert time.monotonic() - started < 10
-        argv = lab.exec_argv(None, ["ip", "neigh", "show", "nud", "permanent"])
-        shown = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
-        assert len(shown.splitlines()) == 64
+    with temporary(parse_spec("racks: [140, 140]")) as lab:
+        # A few seconds on two idle cores; the rest is room for a busy machine.
+        assert time.monotonic() - started < 60
+        for host in (lab.hosts[0], lab.hosts[-1]):
+            argv = lab.exec_argv(None, ["ping", "-c1", "-W5", host.address])
+            assert subprocess.run(argv, capture_output=True, check=False, timeout=20).returncode == 0
 
 
 def test_without_root_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

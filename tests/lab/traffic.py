@@ -2,6 +2,11 @@
 
     rtt COUNT PERIOD_S NEAR_NAMESPACE NEAR_ADDRESS FAR_NAMESPACE FAR_ADDRESS
         round-trip times in seconds, from kernel stamps at all four places
+    arrivals COUNT NEAR_NAMESPACE NEAR_ADDRESS FAR_NAMESPACE FAR_ADDRESS
+        how many of so many datagrams arrived, one way
+    routers BYTES NEAR_NAMESPACE NEAR_ADDRESS FAR_NAMESPACE FAR_ADDRESS
+        for each time to live from 1 the last byte of the address whose error came back, 0 once the far host
+        got it; then the size of path that the near host's kernel learned from a datagram of so many bytes
     goodput SECONDS (NEAR_NAMESPACE NEAR_ADDRESS FAR_NAMESPACE FAR_ADDRESS)...
         bytes a second that each far end received over TCP, all flows at once
 
@@ -99,6 +104,43 @@ def _rtt(count: int, period_s: float, ends: Sequence[str]) -> list[float]:
     return readings
 
 
+def _arrivals(count: int, ends: Sequence[str]) -> list[float]:
+    near = _socket_in(ends[0], ends[1], socket.SOCK_DGRAM)
+    far = _socket_in(ends[2], ends[3], socket.SOCK_DGRAM)
+    far.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+    for number in range(count):
+        near.sendto(struct.pack("!Q", number), far.getsockname())
+        time.sleep(0.0005)
+    arrived = 0
+    while select.select([far], [], [], 0.2)[0]:
+        far.recv(64)
+        arrived += 1
+    return [arrived]
+
+
+def _routers(size: int, ends: Sequence[str]) -> list[float]:
+    ip_mtu_discover, ip_pmtudisc_do, ip_recverr, ip_mtu = 10, 2, 11, 14
+    near = _socket_in(ends[0], ends[1], socket.SOCK_DGRAM)
+    far = _socket_in(ends[2], ends[3], socket.SOCK_DGRAM)
+    near.setsockopt(socket.IPPROTO_IP, ip_recverr, 1)
+    near.setsockopt(socket.IPPROTO_IP, ip_mtu_discover, ip_pmtudisc_do)
+    near.connect(far.getsockname())
+    found = []
+    for ttl in range(1, 9):
+        near.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, ttl)
+        near.send(b"x")
+        if select.select([near, far], [], [], 2.0)[0] == [far]:
+            far.recv(64)
+            found.append(0.0)
+            break
+        _, ancillary, _, _ = near.recvmsg(256, 512, socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT)
+        # struct sock_extended_err, then the struct sockaddr_in of who complained.
+        found.append(float(ancillary[0][2][16 + 7]))
+    near.send(bytes(size))
+    select.select([near], [], [], 1.0)
+    return [*found, near.getsockopt(socket.IPPROTO_IP, ip_mtu)]
+
+
 def _send_until_closed(sock: socket.socket) -> None:
     block = bytes(1 << 16)
     try:
@@ -141,6 +183,10 @@ def _goodput(seconds: float, ends: Sequence[str]) -> list[float]:
 def main(argv: list[str]) -> None:
     if argv[0] == "rtt":
         result = _rtt(int(argv[1]), float(argv[2]), argv[3:])
+    elif argv[0] == "arrivals":
+        result = _arrivals(int(argv[1]), argv[2:])
+    elif argv[0] == "routers":
+        result = _routers(int(argv[1]), argv[2:])
     else:
         result = _goodput(float(argv[1]), argv[2:])
     os.write(1, json.dumps(result).encode())

@@ -94,8 +94,10 @@ def serve(
             os._exit(0)
         elif message["type"] == "open":
             open_(message)
-        else:
+        elif message["type"] == "probe":
             answer(message)
+        else:
+            send({"type": "failed", "id": message["id"], "reason": f"unknown task {message['type']}"})
 
 
 def nothing(_message: dict[str, Any]) -> None:

@@ -63,6 +63,42 @@ def test_logins_that_a_busy_sshd_dropped_are_tried_again(stderr: str) -> None:
     assert found.retry and "MaxStartups" in found.reason
 
 
+@pytest.mark.parametrize(
+    ("stderr", "said", "retry"),
+    [
+        (
+            "sh: 1: no-such-proxy: not found\nkex_exchange_identification: Connection closed by remote host\n"
+            "Connection closed by UNKNOWN port 65535\n",
+            "its ProxyCommand or jump host failed: sh: 1: no-such-proxy: not found",
+            False,
+        ),
+        (
+            "channel 0: open failed: administratively prohibited: open failed\nstdio forwarding failed\n"
+            "kex_exchange_identification: Connection closed by remote host\nConnection closed by UNKNOWN port 65535\n",
+            "its ProxyCommand or jump host failed: stdio forwarding failed",
+            False,
+        ),
+        (
+            "kex_exchange_identification: Connection closed by remote host\nConnection closed by UNKNOWN port 65535\n",
+            "its ProxyCommand or jump host ended before sshd answered",
+            True,
+        ),
+    ],
+)
+def test_a_proxy_that_fails_is_not_blamed_on_sshd(stderr: str, said: str, retry: bool) -> None:
+    found = explain(stderr=stderr, stdout="", code=255, target="h", python="python3", cause="ended")
+    assert (found.reason, found.retry) == (said, retry)
+
+
+def test_a_jump_host_that_drops_logins_is_tried_again() -> None:
+    stderr = (
+        "kex_exchange_identification: Connection closed by remote host\nConnection closed by 10.0.0.9 port 22\n"
+        "kex_exchange_identification: Connection closed by remote host\nConnection closed by UNKNOWN port 65535\n"
+    )
+    found = explain(stderr=stderr, stdout="", code=255, target="h", python="python3", cause="ended")
+    assert found.retry and "MaxStartups" in found.reason
+
+
 def test_terminal_codes_of_a_host_do_not_reach_the_reader() -> None:
     found = explain(
         stderr="\x1b[31mred\x07\n", stdout="", code=1, target="h", python="python3", cause="ended"

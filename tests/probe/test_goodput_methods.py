@@ -32,7 +32,7 @@ from .conftest import AgentProcess, hosts_named, is_running, wait_until
 
 needs_iperf3 = pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 is not installed")
 REAL = shutil.which("iperf3")
-OPTIONS = ScanOptions(probes_per_visit=5, interval_s=0.0005, retries=1)
+OPTIONS = ScanOptions(probes_per_visit=5, interval_s=0.0005, retries=1, audit=False)
 
 
 def scan(methods: list[Goodput], links: list[Link], names: str = "abc") -> ScanOutcome:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from netprobe.core.errors import DocumentError, InputError, OutputExistsError
 from netprobe.probe.journal import Journal, read_journal
+from netprobe.probe.methods.stamp import Stamp
 from netprobe.probe.options import ScanOptions
+from netprobe.probe.result import HostOutcome, NoReadingError, build_outcome
 
 from .conftest import hosts_named, visit
 
@@ -97,3 +102,74 @@ def test_a_missing_journal_is_one_clear_line(tmp_path: Path) -> None:
 def test_a_journal_that_cannot_be_made_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be written"):
         Journal(tmp_path / "none" / "journal", hosts_named("a"), {})
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+LINE: dict[str, dict[str, object]] = {
+    "visit": {
+        "src": 0, "dst": 1, "round": 0, "started_s": 0.0, "duration_s": 0.1, "measurement": "rtt",
+        "method": "stamp", "src_port": 1, "dst_port": 2, "stamps": "kernel", "sent": 2, "received": 1,
+        "duplicates": 0, "rejected": 0, "beside": 0, "reason": None,
+    },
+    "samples": {"seq": "AQAAAA==", "sent_at_s": "AAAAAAAA8D8=", "rtt_s": "LUMc6+I2Gj8="},
+}  # fmt: skip
+HEADER = {"journal": "netprobe.journal/1.0", "hosts": [{"name": "a"}, {"name": "b"}], "options": {}}
+
+
+@given(
+    part=st.sampled_from(["visit", "samples"]),
+    key=st.sampled_from([*LINE["visit"], *LINE["samples"]]),
+    value=ANYTHING,
+)
+def test_a_journal_of_a_stranger_is_refused_or_gives_a_scan(
+    tmp_path_factory: pytest.TempPathFactory, part: str, key: str, value: object
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "fuzzed.jsonl"
+    line = json.loads(json.dumps(LINE))
+    line[part][key] = value
+    path.write_text(json.dumps(HEADER) + "\n" + json.dumps(line) + "\n")
+    try:
+        record = read_journal(path)
+    except DocumentError as error:
+        assert "line 2 cannot be read" in str(error)
+        return
+    outcomes = [HostOutcome(host=host) for host in record.hosts]
+    measured = [Stamp(ScanOptions()).measurement.model_copy(update={"id": record.visits[0].measurement})]
+    try:
+        outcome = build_outcome(
+            outcomes, record.visits, ScanOptions(), measurements=measured, rounds=1, duration_s=1.0
+        )
+    except NoReadingError as error:
+        outcome = error.outcome
+    assert len(outcome.scan.visits) == 1
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_after_the_header_are_a_journal_or_one_clear_error(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "fuzzed.jsonl"
+    path.write_bytes(json.dumps(HEADER).encode() + b"\n" + content)
+    try:
+        record = read_journal(path)
+    except DocumentError:
+        return
+    assert record.whole_bytes <= path.stat().st_size
+
+
+def test_a_reopened_journal_goes_on_after_its_last_whole_line(journal_path: Path) -> None:
+    whole = journal_path.read_bytes()
+    journal_path.write_bytes(whole + b'{"visit":')
+    journal, record = Journal.reopen(journal_path)
+    assert record.torn and len(record.visits) == 2
+    with journal:
+        journal.visit(visit(2, 0, [2e-4]))
+        with pytest.raises(InputError, match="another scan"):
+            Journal.reopen(journal_path)
+    assert journal_path.read_bytes().startswith(whole)
+    again = read_journal(journal_path)
+    assert [(v.src, v.dst) for v in again.visits] == [(0, 1), (1, 0), (2, 0)] and not again.torn

@@ -1,0 +1,119 @@
+"""A scan of 64 hosts that loses agents on its way: 8 killed and 4 frozen at random, beside an undisturbed one."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from _tables import heading, quantile, table
+
+from netprobe.core.hosts import read_hosts_file
+from netprobe.core.scan import Scan
+from netprobe.lab import Lab, parse_spec, temporary
+from netprobe.probe.events import Event, RoundDone, ignore
+from netprobe.probe.options import ScanOptions
+from netprobe.probe.session import run_scan
+from netprobe.probe.via import parse_via
+
+SPEC = "{name: faults, racks: [16, 16, 16, 16], delay_inside: 100us, delay_between: 300us}"
+
+
+def agents(lab: Lab) -> dict[str, int]:
+    """Process of each host's agent, children of this process."""
+    namespaces = {Path(f"/run/netns/{host.target}").stat().st_ino: host.name for host in lab.hosts}
+    found = {}
+    for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
+        try:
+            name = namespaces.get(Path(f"/proc/{pid}/ns/net").stat().st_ino)
+        except OSError:  # one that was killed before, and is not collected yet
+            continue
+        if name is not None:
+            found[name] = int(pid)
+    return found
+
+
+class Disturber:
+    """Kills and freezes agents at rounds drawn from a seed."""
+
+    def __init__(self, lab: Lab, *, killed: int, frozen: int, seed: int) -> None:
+        draw = random.Random(seed)
+        names = draw.sample([host.name for host in lab.hosts], killed + frozen)
+        self.signals = {
+            name: signal.SIGKILL if i < killed else signal.SIGSTOP for i, name in enumerate(names)
+        }
+        self._lab = lab
+        self._due = sorted((draw.uniform(0.05, 0.9), name) for name in names)
+
+    def __call__(self, event: Event) -> None:
+        if not isinstance(event, RoundDone) or not event.rounds_total:
+            return
+        while self._due and event.rounds_done >= self._due[0][0] * event.rounds_total:
+            _when, name = self._due.pop(0)
+            os.kill(agents(self._lab)[name], self.signals[name])
+
+
+def one_scan(lab: Lab, options: ScanOptions, on_event: Callable[[Event], None]) -> tuple[float, Scan]:
+    """Wall time and document."""
+    began = time.monotonic()
+    scan = run_scan(
+        read_hosts_file(lab.hosts_path), parse_via(lab.via_template), options, on_event=on_event
+    ).scan
+    return time.monotonic() - began, scan
+
+
+def complete(scan: Scan, lost: set[str]) -> int:
+    """Links without a reading between hosts that nobody disturbed."""
+    well = [i for i, host in enumerate(scan.hosts) if host.name not in lost]
+    cells = np.asarray(scan.rtt_s.p10)[np.ix_(well, well)]
+    return int(np.isnan(cells).sum()) - len(well)
+
+
+def main() -> None:
+    """Both in turn, with another draw each time."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--probes", type=int, default=100)
+    parser.add_argument("--killed", type=int, default=8)
+    parser.add_argument("--frozen", type=int, default=4)
+    parser.add_argument("--links-at-once", type=int, default=0)
+    given = parser.parse_args()
+    options = ScanOptions(
+        python=sys.executable, probes_per_visit=given.probes, links_at_once=given.links_at_once
+    )
+    rows, ratios = [], []
+    with temporary(parse_spec(SPEC), seed=1) as lab:
+        for seed in range(given.repeats):
+            quiet_s, _ = one_scan(lab, options, ignore)
+            disturber = Disturber(lab, killed=given.killed, frozen=given.frozen, seed=seed)
+            sick_s, scan = one_scan(lab, options, disturber)
+            lost = set(disturber.signals)
+            marked = sum(host.status == "failed" for host in scan.hosts if host.name in lost)
+            missing = complete(scan, lost)
+            ratios.append(sick_s / quiet_s)
+            rows.append(
+                (
+                    seed,
+                    f"{quiet_s:.1f} s",
+                    f"{sick_s:.1f} s",
+                    f"{ratios[-1]:.2f}",
+                    f"{marked} of {len(lost)}",
+                    missing,
+                )
+            )
+    heading(
+        f"64 hosts, all pairs, {given.probes} probes a visit; {given.killed} agents killed, {given.frozen} frozen"
+    )
+    columns = ("draw", "undisturbed", "disturbed", "ratio", "lost hosts marked", "other links missing")
+    table(columns, rows)
+    print(f"ratio: median {quantile(ratios, 0.5):.2f}, worst {max(ratios):.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+"""Options of ``netprobe scan`` that say what is probed, how fast, and whether it goes on with a scan."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from netprobe.cli.output import Output
+    from netprobe.pipeline.measuring import Measuring
+    from netprobe.probe.chooser import Extent
+    from netprobe.probe.options import ScanOptions
+    from netprobe.probe.session import Phase
+
+StartTimeoutOption = Annotated[
+    float,
+    typer.Option("--start-timeout", metavar="SECONDS", help="A host not up by then is unreachable."),
+]
+ProbesOption = Annotated[
+    int, typer.Option("--probes", help="Probes of one visit; each pair gets two visits.")
+]
+IntervalOption = Annotated[
+    float, typer.Option("--interval", metavar="SECONDS", help="Mean time between the probes of a link.")
+]
+PortRangeOption = Annotated[
+    str | None, typer.Option("--port-range", metavar="LOW-HIGH", help="UDP ports to use (any otherwise).")
+]
+SubnetOption = Annotated[
+    str | None, typer.Option("--subnet", metavar="CIDR", help="Probe the addresses of this network.")
+]
+InterfaceOption = Annotated[
+    str | None, typer.Option("--interface", help="Probe the addresses of this interface.")
+]
+LinksAtOnceOption = Annotated[
+    int, typer.Option("--links-at-once", metavar="N", help="Links measured at a time (0: half of the hosts).")
+]
+PairsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--pairs", metavar="N", help="Probe so many pairs, or a share such as 5%, the most telling ones."
+    ),
+]
+TimeOption = Annotated[
+    str | None, typer.Option("--time", metavar="60s", help="Probe for so long, the most telling pairs first.")
+]
+RateOption = Annotated[
+    str | None,
+    typer.Option("--rate", metavar="RATE", help="Keep the scan's traffic below this: 10Mbit/s, say."),
+]
+GentleOption = Annotated[
+    bool,
+    typer.Option("--gentle", help="For fleets that are working: few links at a time, long intervals."),
+]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what it would cost, and start nothing.")]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Go on with the scan in --out that ended early.")
+]
+
+GENTLE = {"links_at_once": 4, "interval_s": 0.01, "probes_per_visit": 50}
+"""What ``--gentle`` sets where no option was given: 4 links, each with 100 packets a second each way."""
+_OPTION_OF = {"probes_per_visit": "probes", "interval_s": "interval", "start_timeout_s": "start_timeout"}
+
+
+def ports(text: str | None) -> tuple[int, int]:
+    """``LOW-HIGH`` or one port; (0, 0) for None."""
+    from netprobe.core.errors import InputError
+
+    if text is None:
+        return (0, 0)
+    low, dash, high = text.partition("-")
+    ends = (low, high if dash else low)
+    if not all(end.isascii() and end.isdigit() and len(end) <= 5 for end in ends):
+        raise InputError(f"--port-range {text!r} is no range of ports such as 9000-9100")
+    return int(ends[0]), int(ends[1])
+
+
+def given_fields(ctx: typer.Context) -> dict[str, str]:
+    """Fields of ScanOptions that were given on the command line, with the names of their options."""
+    from netprobe.probe.options import ScanOptions
+
+    given = {}
+    for field in fields(ScanOptions):
+        name = _OPTION_OF.get(field.name, field.name)
+        source = ctx.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            given[field.name] = "--" + name.replace("_", "-")
+    for name in ("ipv4", "ipv6"):
+        source = ctx.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            given["family"] = f"--{name}"
+    return given
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """How the scan is to be made, as it was asked for. ``given`` as ``given_fields`` has it."""
+
+    resume: bool
+    dry_run: bool
+    rate: str | None
+    gentle: bool
+    given: Mapping[str, str]
+
+    def settle(
+        self, options: ScanOptions, measuring: Measuring, hosts: int
+    ) -> tuple[ScanOptions, dict[str, str]]:
+        """The options at the pace that was asked for, and which fields somebody chose by which option."""
+        chosen = dict(self.given)
+        if self.gentle:
+            preset = {key: value for key, value in GENTLE.items() if key not in chosen}
+            options = replace(options, **preset)  # type: ignore[arg-type]
+            chosen |= dict.fromkeys(preset, "--gentle")
+        if self.rate is not None:
+            options = below_rate(options, measuring, self.rate, hosts, self.given)
+            chosen |= dict.fromkeys(("links_at_once", "interval_s"), "--rate")
+        return options, chosen
+
+
+def below_rate(
+    options: ScanOptions, measuring: Measuring, rate: str, hosts: int, given: Mapping[str, str]
+) -> ScanOptions:
+    """The options at a pace whose traffic stays below ``rate``. Raises InputError, InfeasibleError."""
+    from netprobe.core.errors import InputError
+    from netprobe.lab.quantities import rate_bytes_per_s
+    from netprobe.pipeline.measuring import phases_for
+    from netprobe.probe.estimate import pace_under
+
+    try:
+        most = rate_bytes_per_s(rate)
+    except ValueError as error:
+        raise InputError(f"--rate: {error}") from None
+    if most <= 0:
+        raise InputError(f"--rate {rate!r}: more than nothing is needed")
+    methods = [phase.method for phase in phases_for(options, measuring)]
+    pace = pace_under(
+        most,
+        [(method.measurement.id, method.cost()) for method in methods],
+        hosts=hosts,
+        interval_s=options.interval_s,
+        links_at_once=options.links_at_once,
+        stretch="interval_s" not in given,
+    )
+    return replace(options, links_at_once=pace.links_at_once, interval_s=pace.interval_s)
+
+
+def show_estimate(hosts: int, options: ScanOptions, measuring: Measuring, output: Output) -> None:
+    """What ``--dry-run`` says."""
+    from netprobe.pipeline.measuring import phases_for
+    from netprobe.probe.budget import Budgeted
+    from netprobe.probe.estimate import bytes_text, estimate_phase, full_mesh, rate_text
+
+    def extent_of(phase: Phase, number: int) -> Extent:
+        if number == 0 and measuring.budget is not None:
+            return Budgeted(measuring.budget).extent_of(hosts)
+        return phase.chooser.extent() or full_mesh(hosts)
+
+    phases = [
+        estimate_phase(
+            phase.method.measurement.id,
+            phase.method.measurement.method,
+            phase.method.cost(),
+            extent_of(phase, number),
+            links_at_once=options.links_at_once,
+        )
+        for number, phase in enumerate(phases_for(options, measuring))
+    ]
+    output.say(
+        f"{hosts} hosts; nothing was started. With all of them up, and the launch of the agents not counted:"
+    )
+    for phase in phases:
+        output.say(
+            f"{phase.measurement} ({phase.method}): {phase.rounds} rounds, {phase.links} links, at most "
+            f"{phase.links_at_once} at once: about {phase.seconds:.0f} s, {bytes_text(phase.bytes)}, at most "
+            f"{rate_text(phase.bytes_per_s)} in all"
+        )
+    output.say(
+        f"{options.probes_per_visit} probes a visit, {1e3 * options.interval_s:.3g} ms apart"
+        + ("; goodput takes more rounds where groups share an uplink" if len(phases) > 1 else "")
+    )
+    data: dict[str, Any] = {
+        "dry_run": True,
+        "hosts": hosts,
+        "rounds": sum(phase.rounds for phase in phases),
+        "links": sum(phase.links for phase in phases),
+        "seconds": sum(phase.seconds for phase in phases),
+        "bytes": sum(phase.bytes for phase in phases),
+        "measurements": [asdict(phase) for phase in phases],
+    }
+    output.result(data)

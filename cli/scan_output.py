@@ -1,0 +1,86 @@
+"""What ``netprobe scan`` says at its end: for people, and as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from netprobe.cli.output import Output
+
+if TYPE_CHECKING:
+    from netprobe.pipeline.chain import Chain
+
+
+def show_chain(chain: Chain, output: Output) -> None:
+    """The scan, the map and the order; the JSON object where that was asked for."""
+    output.result(summary(chain))
+    if output.json or output.quiet:
+        return
+    from netprobe.report import terminal
+    from netprobe.report.goodput import goodput_text
+    from netprobe.report.paths import paths_text
+
+    warnings = [f"warning: {text}" for text in chain.warnings]
+    output.say(
+        terminal.scan_text(chain.scan), *paths_text(chain.scan), *goodput_text(chain.scan), *warnings, ""
+    )
+    if chain.map is not None and len(chain.scan.hosts) > 1:
+        console = output.console()
+        output.say(
+            terminal.heat_map(chain.scan, chain.map, width=console.width, encoding=console.encoding),
+            "",
+            terminal.group_table(chain.map),
+            "",
+        )
+    if chain.map is not None:
+        output.say(chain.map.verdict.text)
+    if chain.plan is not None:
+        output.say(terminal.order_text(chain.plan))
+    if chain.score is not None:
+        hops = "" if chain.score.crossings is None else f", {chain.score.crossings} crossings of the ring"
+        output.say(f"against the lab's truth: ARI {chain.score.ari:.2f}{hops} for {chain.score.racks} racks")
+    output.say("", f"files in {chain.folder}: {' '.join(written(chain))}", f"next: {next_command(chain)}")
+
+
+def written(chain: Chain) -> list[str]:
+    """The names of the files in the folder."""
+    return sorted(path.name for path in chain.folder.iterdir() if not path.name.startswith("."))
+
+
+def next_command(chain: Chain) -> str:
+    """What to type after this."""
+    if chain.exported is not None and chain.exported.command is not None:
+        return chain.exported.command
+    if chain.plan is not None:
+        return f"netprobe export hostfile {chain.folder / 'plan.json'}"
+    if chain.map is not None:
+        return f"netprobe plan order {chain.folder / 'map.json'}"
+    return f"netprobe map {chain.folder / 'scan.json'}"
+
+
+def summary(chain: Chain) -> dict[str, Any]:
+    """What ``--json`` says."""
+    from netprobe.cli.mapping import map_summary
+    from netprobe.cli.plan import plan_summary
+
+    data: dict[str, Any] = {
+        "out": str(chain.folder),
+        "files": written(chain),
+        "status": chain.scan.status,
+        "reason": chain.scan.reason,
+        "hosts": [{"name": h.name, "status": h.status, "reason": h.reason} for h in chain.scan.hosts],
+        "duration_s": chain.scan.duration_s,
+        "warnings": list(chain.warnings),
+    }
+    if chain.map is not None:
+        data |= map_summary(chain.map)
+    if chain.plan is not None:
+        data |= plan_summary(chain.plan)
+    if chain.exported is not None:
+        data["command"] = chain.exported.command
+    if chain.score is not None:
+        data |= {
+            "ari": chain.score.ari,
+            "racks": chain.score.racks,
+            "rack_crossings": chain.score.crossings,
+        }
+    return data

@@ -1,0 +1,112 @@
+"""`netprobe scan --resume`: a killed scan is gone on with, and no finished link is measured again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from netprobe.cli.entry import run
+from netprobe.core.document import load_document
+from netprobe.core.scan import Scan
+from netprobe.probe.journal import Journal, read_journal
+from tests.probe.conftest import agents_of, is_running, wait_until
+
+HOSTS = "h[1-6]"
+QUICK = ["--via", "local", "--probes", "40", "--interval", "0.002", "--only", "scan", "--seed", "5"]
+
+
+def killed_scan(out: Path) -> int:
+    """Start a scan and kill it, controller and all, in the middle; how many links it finished."""
+    argv = [sys.executable, "-m", "netprobe", "scan", "--hosts", HOSTS, *QUICK, "--out", str(out), "--quiet"]
+    running = subprocess.Popen(argv)
+    journal = out / "scan.journal.jsonl"
+    try:
+        assert wait_until(lambda: journal.exists() and journal.read_bytes().count(b'{"visit"') >= 6, 30)
+        agents = agents_of(running.pid)
+    finally:
+        os.kill(running.pid, signal.SIGKILL)
+        running.wait()
+    assert wait_until(lambda: not any(map(is_running, agents)), 5)
+    assert not (out / "scan.json").exists()
+    return len(read_journal(journal).visits)
+
+
+def test_a_killed_scan_goes_on_where_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    done = killed_scan(out)
+    journal = out / "scan.journal.jsonl"
+    before = journal.read_bytes()
+    with journal.open("ab") as stream:
+        stream.write(b'{"visit":{"src":0,"dst"')  # what a kill in the middle of a write leaves
+    assert run(["scan", "--out", str(out), "--resume", "--via", "local", "--only", "scan", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["status"] == "ok"
+    scan = load_document(Scan, out / "scan.json")
+    measured = Counter((visit.src, visit.dst) for visit in scan.visits)
+    assert len(measured) == 30 and set(measured.values()) == {1}
+    assert scan.seed == 5 and {visit.sent for visit in scan.visits} == {40}
+    # What was there stands as it was, and only the links that were missing came after it.
+    assert journal.read_bytes().startswith(before)
+    record = read_journal(journal)
+    assert not record.torn and 6 <= done < 30 and len(record.visits) == 30
+    starts = [visit.started_s for visit in record.visits]
+    assert max(starts[:done]) <= min(starts[done:])
+
+
+def test_a_complete_scan_is_not_measured_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    assert run(["scan", "--hosts", "a,b", *QUICK, "--out", str(out), "--quiet"]) == 0
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    assert run(["scan", "--hosts", "a,b", *QUICK, "--out", str(out), "--resume"]) == 0
+    assert "is complete: nothing is measured again" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["--hosts", "a,c"], "a host of name 'b' where --hosts gives 'c'"),
+        (["--hosts", "a,b,c"], "the scan is of 2 hosts, and --hosts gives 3"),
+        (["--probes", "41"], "--probes 41 (the scan has 40)"),
+        (["--seed", "6", "--interval", "0.001"], "--interval 0.001 (the scan has 0.002); --seed 6 (the scan has 5)"),
+        (["--gentle"], "--gentle 4 (the scan has 0)"),
+        (["--rate", "1Mbit/s"], "--rate "),
+        (["--lab", "pair"], "--lab"),
+        (["--force"], "--resume goes with --out DIR"),
+    ],
+)  # fmt: skip
+def test_what_differs_from_the_scan_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], args: list[str], says: str
+) -> None:
+    out = tmp_path / "out"
+    assert run(["scan", "--hosts", "a,b", *QUICK, "--out", str(out), "--quiet"]) == 0
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    capsys.readouterr()
+    assert run(["scan", "--out", str(out), "--resume", "--via", "local", *args]) == 2
+    err = capsys.readouterr().err
+    assert says in err and err.count("\n") == 1
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+def test_a_folder_without_a_journal_or_with_one_in_use_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    again = ["scan", "--out", str(tmp_path), "--resume", "--via", "local", "--only", "scan"]
+    assert run(again) == 2
+    assert "scan.journal.jsonl is missing" in capsys.readouterr().err
+    (tmp_path / "scan.journal.jsonl").write_text('{"journal": "netprobe.journal/1.0", "hosts": 3}\n')
+    assert run(again) == 2
+    assert "header cannot be read" in capsys.readouterr().err
+    (tmp_path / "scan.journal.jsonl").unlink()
+    from netprobe.core.hosts import make_host
+
+    hosts = [make_host("a"), make_host("b")]
+    with Journal(tmp_path / "scan.journal.jsonl", hosts, {}):
+        assert run(again) == 2
+    assert "another scan is writing this journal" in capsys.readouterr().err
