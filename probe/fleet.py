@@ -200,7 +200,7 @@ class Fleet:
                 },
                 OPEN_TIMEOUT_S,
             )
-            member.port = _port(answer, self._options.port_range)
+            member.port = opened_port(answer, self._options.port_range)
         except (AgentLostError, TaskFailedError, ProtocolError) as error:
             self.fail(member, "failed", f"cannot open a probe port: {error}")
             return
@@ -213,8 +213,11 @@ class Fleet:
             self._on_event(ScanWarning(text=f"{name} offers {text_field(answer, 'stamps')} stamps only"))
 
 
-def _port(answer: dict[str, Any], port_range: tuple[int, int]) -> int:
-    """The port that an agent opened: where it was told to, or others would probe whatever it names."""
+def opened_port(answer: dict[str, Any], port_range: tuple[int, int]) -> int:
+    """The port that an agent opened: where it was told to, or others would probe whatever it names.
+
+    Raises ProtocolError.
+    """
     low, high = (1, 65535) if port_range == (0, 0) else port_range
     port = whole_field(answer, "port", high)
     if answer.get("type") != "opened" or port < low:

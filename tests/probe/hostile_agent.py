@@ -97,7 +97,12 @@ def serve(
         elif message["type"] == "probe":
             answer(message)
         else:
-            send({"type": "failed", "id": message["id"], "reason": f"unknown task {message['type']}"})
+            words = dict.fromkeys(("clock_source", "congestion_control", "interface", "driver"), ESCAPES)
+            numbers = dict.fromkeys(
+                ("load", "steal_ratio", "busy_ratio", "delay_p50_ns", "delay_p99_ns", "cores"), 1
+            )
+            programs = {"iperf3": ESCAPES, ESCAPES: ESCAPES}
+            send({"type": "audited", "id": message["id"], **words, **numbers, "programs": programs})
 
 
 def nothing(_message: dict[str, Any]) -> None:
@@ -107,6 +112,11 @@ def nothing(_message: dict[str, Any]) -> None:
 def escapes() -> None:
     words = {"hostname": ESCAPES, "kernel": ESCAPES, "python": ESCAPES, "agent": ESCAPES}
     serve(nothing, lambda m: send({"type": "failed", "id": m["id"], "reason": ESCAPES}), **words)
+
+
+def failing() -> None:
+    """Up and willing, but for what it says."""
+    serve(lambda m: send({"type": "failed", "id": m["id"], "reason": ESCAPES}), hostname=ESCAPES)
 
 
 def flood() -> None:
@@ -158,6 +168,7 @@ ROLES: dict[str, Callable[[], Any]] = {
     "digits": lambda: send(b'{"type":"hello","protocol":1,"pid":' + b"9" * 100000 + b"}"),
     "addresses": lambda: send(hello(addresses=[{"address": "10.0.0.1"}] * 5000)),
     "escapes": escapes,
+    "failing": failing,
     "flood": flood,
     "hang": hang,
     "many": lambda: serve(lambda m: samples(m["id"], [(1, 1, 1)] * 90000)),
