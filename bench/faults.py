@@ -82,8 +82,11 @@ def main() -> None:
     parser.add_argument("--probes", type=int, default=100)
     parser.add_argument("--killed", type=int, default=8)
     parser.add_argument("--frozen", type=int, default=4)
+    parser.add_argument("--links-at-once", type=int, default=0)
     given = parser.parse_args()
-    options = ScanOptions(python=sys.executable, probes_per_visit=given.probes)
+    options = ScanOptions(
+        python=sys.executable, probes_per_visit=given.probes, links_at_once=given.links_at_once
+    )
     rows, ratios = [], []
     with temporary(parse_spec(SPEC), seed=1) as lab:
         for seed in range(given.repeats):

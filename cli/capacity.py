@@ -8,9 +8,13 @@ from typing import Annotated
 import typer
 
 from netprobe.cli.launching import (
+    ContainerOption,
+    ContextOption,
     FanOutOption,
+    KubeconfigOption,
     ListenOption,
     McaOption,
+    NamespaceOption,
     PythonOption,
     SetupOption,
     SshConfigOption,
@@ -40,6 +44,10 @@ def capacity(
     ssh_option: SshOptionOption = None,
     mca: McaOption = None,
     listen: ListenOption = None,
+    context: ContextOption = None,
+    namespace: NamespaceOption = None,
+    container: ContainerOption = None,
+    kubeconfig: KubeconfigOption = None,
     python: PythonOption = None,
     setup: SetupOption = None,
     fan_out: FanOutOption = None,
@@ -73,6 +81,10 @@ def capacity(
         ssh_options=ssh_option or [],
         mca=mca or [],
         listen=listen,
+        context=context,
+        namespace=namespace,
+        container=container,
+        kubeconfig=kubeconfig,
         fan_out=fan_out or 16,
     )
     options = ScanOptions(python=python, setup=setup, port_range=ports(port_range))

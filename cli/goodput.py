@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-MeasureOption = Annotated[str, typer.Option("--measure", metavar="WHAT", help="rtt, or rtt,goodput.")]
+MeasureOption = Annotated[
+    str, typer.Option("--measure", metavar="WHAT", help="rtt, and with it path, goodput: rtt,path,goodput.")
+]
 GoodputOption = Annotated[
     str | None,
     typer.Option(

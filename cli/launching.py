@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from netprobe.core.hosts import Host
+    from netprobe.probe.launch import Launcher
 
 KNOW_THEIR_HOSTS = ("slurm",)
 """Values of --via that need no --hosts."""
@@ -17,8 +19,8 @@ ViaOption = Annotated[
     str | None,
     typer.Option(
         "--via",
-        help="How to reach the hosts: ssh (default), local, slurm (inside an allocation), mpi, or a template such as "
-        "'ip netns exec {target}'. See docs/launchers.md.",
+        help="How to reach the hosts: ssh (default), local, slurm (inside an allocation), mpi, kubectl, or a "
+        "template such as 'ip netns exec {target}'. See docs/launchers.md.",
     ),
 ]
 SshConfigOption = Annotated[
@@ -38,6 +40,22 @@ ListenOption = Annotated[
         help="Where agents dial back to (the address that routes to the hosts, any port).",
     ),
 ]
+ContextOption = Annotated[
+    str | None, typer.Option("--context", help="kubectl's context (its current one otherwise).")
+]
+NamespaceOption = Annotated[
+    str | None, typer.Option("--namespace", help="Namespace of the pods (the context's otherwise).")
+]
+ContainerOption = Annotated[
+    str | None, typer.Option("--container", help="Container of each pod (its default one otherwise).")
+]
+KubeconfigOption = Annotated[
+    Path | None, typer.Option("--kubeconfig", metavar="FILE", help="Passed to kubectl.")
+]
+SelectorOption = Annotated[
+    str | None,
+    typer.Option("--selector", metavar="LABELS", help="Scan the pods of these labels, such as app=worker."),
+]
 PythonOption = Annotated[
     str | None, typer.Option("--python", help="The Python to run on the hosts, 3.8 or later (python3).")
 ]
@@ -55,11 +73,34 @@ FanOutOption = Annotated[
 ]
 
 
-def hosts_to_scan(hosts: str | None, via: str) -> tuple[Host, ...]:
-    """The hosts of ``--hosts``, or those that the launcher knows by itself. Raises InputError."""
+def hosts_or_selector(hosts: str | None, selector: str | None) -> str | None:
+    """``--selector app=x`` is ``--hosts k8s:app=x``. Raises InputError when both are given."""
+    from netprobe.core.errors import InputError
+
+    if selector is not None and hosts is not None:
+        raise InputError("--selector and --hosts both say which hosts to scan: give one of them")
+    return hosts if selector is None else f"k8s:{selector}"
+
+
+def hosts_to_scan(
+    hosts: str | None,
+    via: str,
+    launcher: Launcher | None = None,
+    note: Callable[[str], None] | None = None,
+) -> tuple[Host, ...]:
+    """The hosts of ``--hosts``, or those that the launcher knows by itself. Raises InputError.
+
+    ``note`` is told of pods that have ended.
+    """
     from netprobe.core.errors import InputError
     from netprobe.formats import load_hosts
+    from netprobe.pipeline.pods import PODS, pods_to_scan
 
     if hosts is None and via not in KNOW_THEIR_HOSTS:
         raise InputError("give either --hosts FILE or --lab SPEC")
+    if hosts is not None and hosts.startswith(PODS):
+        found, notes = pods_to_scan(launcher, hosts.removeprefix(PODS))
+        for text in notes if note is not None else []:
+            note(text)  # type: ignore[misc]
+        return found
     return load_hosts(f"{via}:" if hosts is None else hosts)

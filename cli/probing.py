@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
     from netprobe.cli.output import Output
     from netprobe.pipeline.measuring import Measuring
+    from netprobe.probe.chooser import Extent
     from netprobe.probe.options import ScanOptions
+    from netprobe.probe.session import Phase
 
 StartTimeoutOption = Annotated[
     float,
@@ -35,6 +37,15 @@ InterfaceOption = Annotated[
 ]
 LinksAtOnceOption = Annotated[
     int, typer.Option("--links-at-once", metavar="N", help="Links measured at a time (0: half of the hosts).")
+]
+PairsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--pairs", metavar="N", help="Probe so many pairs, or a share such as 5%, the most telling ones."
+    ),
+]
+TimeOption = Annotated[
+    str | None, typer.Option("--time", metavar="60s", help="Probe for so long, the most telling pairs first.")
 ]
 RateOption = Annotated[
     str | None,
@@ -77,6 +88,10 @@ def given_fields(ctx: typer.Context) -> dict[str, str]:
         source = ctx.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
             given[field.name] = "--" + name.replace("_", "-")
+    for name in ("ipv4", "ipv6"):
+        source = ctx.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            given["family"] = f"--{name}"
     return given
 
 
@@ -135,17 +150,23 @@ def below_rate(
 def show_estimate(hosts: int, options: ScanOptions, measuring: Measuring, output: Output) -> None:
     """What ``--dry-run`` says."""
     from netprobe.pipeline.measuring import phases_for
+    from netprobe.probe.budget import Budgeted
     from netprobe.probe.estimate import bytes_text, estimate_phase, full_mesh, rate_text
+
+    def extent_of(phase: Phase, number: int) -> Extent:
+        if number == 0 and measuring.budget is not None:
+            return Budgeted(measuring.budget).extent_of(hosts)
+        return phase.chooser.extent() or full_mesh(hosts)
 
     phases = [
         estimate_phase(
             phase.method.measurement.id,
             phase.method.measurement.method,
             phase.method.cost(),
-            phase.chooser.extent() or full_mesh(hosts),
+            extent_of(phase, number),
             links_at_once=options.links_at_once,
         )
-        for phase in phases_for(options, measuring)
+        for number, phase in enumerate(phases_for(options, measuring))
     ]
     output.say(
         f"{hosts} hosts; nothing was started. With all of them up, and the launch of the agents not counted:"

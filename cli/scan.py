@@ -17,11 +17,24 @@ from netprobe.cli.goodput import (
     SizeOption,
     StreamsOption,
 )
+from netprobe.cli.latency import (
+    Ipv4Option,
+    Ipv6Option,
+    LatencyOption,
+    SourcePortsOption,
+    TraceOption,
+    latency_fields,
+)
 from netprobe.cli.launching import (
+    ContainerOption,
+    ContextOption,
     FanOutOption,
+    KubeconfigOption,
     ListenOption,
     McaOption,
+    NamespaceOption,
     PythonOption,
+    SelectorOption,
     SetupOption,
     SshConfigOption,
     SshOptionOption,
@@ -37,12 +50,14 @@ from netprobe.cli.probing import (
     InterfaceOption,
     IntervalOption,
     LinksAtOnceOption,
+    PairsOption,
     PortRangeOption,
     ProbesOption,
     RateOption,
     ResumeOption,
     StartTimeoutOption,
     SubnetOption,
+    TimeOption,
     given_fields,
     ports,
 )
@@ -58,8 +73,8 @@ def scan(
         str | None,
         typer.Option(
             "--hosts",
-            help="A hosts file, a list such as a,b or gpu[001-064], or a source such as slurm: or mpich:FILE. "
-            "--via slurm has the job's nodes itself.",
+            help="A hosts file, a list such as a,b or gpu[001-064], or a source such as slurm:, mpich:FILE or "
+            "k8s:app=worker. --via slurm has the job's nodes itself.",
         ),
     ] = None,
     lab: Annotated[
@@ -78,6 +93,11 @@ def scan(
     ssh_option: SshOptionOption = None,
     mca: McaOption = None,
     listen: ListenOption = None,
+    context: ContextOption = None,
+    namespace: NamespaceOption = None,
+    container: ContainerOption = None,
+    kubeconfig: KubeconfigOption = None,
+    selector: SelectorOption = None,
     python: PythonOption = None,
     setup: SetupOption = None,
     fan_out: FanOutOption = None,
@@ -87,12 +107,19 @@ def scan(
     port_range: PortRangeOption = None,
     subnet: SubnetOption = None,
     interface: InterfaceOption = None,
+    ipv4: Ipv4Option = False,
+    ipv6: Ipv6Option = False,
+    latency: LatencyOption = "stamp",
+    source_ports: SourcePortsOption = 1,
+    pairs: PairsOption = None,
+    time: TimeOption = None,
     links_at_once: LinksAtOnceOption = 0,
     rate: RateOption = None,
     gentle: GentleOption = False,
     dry_run: DryRunOption = False,
     resume: ResumeOption = False,
     measure: MeasureOption = "rtt",
+    trace: TraceOption = None,
     goodput: GoodputOption = None,
     goodput_seconds: GoodputSecondsOption = None,
     size: SizeOption = None,
@@ -117,7 +144,7 @@ def scan(
     if lab is not None and rootless.is_needed():
         rootless.enter_own()  # first: nothing that starts threads is loaded yet
         Output(json=json, quiet=quiet).note(rootless.NOTE)
-    from netprobe.cli.launching import KNOW_THEIR_HOSTS
+    from netprobe.cli.launching import KNOW_THEIR_HOSTS, hosts_or_selector
     from netprobe.cli.mapping import map_options
     from netprobe.cli.plan import check_objective
     from netprobe.core.errors import InputError
@@ -125,6 +152,7 @@ def scan(
     from netprobe.pipeline.measuring import parse_measuring
     from netprobe.probe.options import ScanOptions
 
+    hosts = hosts_or_selector(hosts, selector)
     own = via in KNOW_THEIR_HOSTS or resume
     if (hosts is None) == (lab is None) and (lab is not None or not own):
         raise InputError("give either --hosts FILE or --lab SPEC")
@@ -134,7 +162,8 @@ def scan(
         )
     reach = {
         "--via": via, "--ssh-config": ssh_config, "--ssh-option": ssh_option, "--mca": mca,
-        "--listen": listen, "--fan-out": fan_out,
+        "--listen": listen, "--fan-out": fan_out, "--context": context, "--namespace": namespace,
+        "--container": container, "--kubeconfig": kubeconfig,
     }  # fmt: skip
     given = [name for name, value in reach.items() if value]
     if lab is not None and given:
@@ -149,13 +178,23 @@ def scan(
             subnet=subnet,
             interface=interface,
             links_at_once=links_at_once,
+            **latency_fields(
+                latency=latency, source_ports=source_ports, ipv4=ipv4, ipv6=ipv6, port_range=port_range
+            ),
             start_timeout_s=start_timeout,
             python=python,
             setup=setup,
             seed=seed,
         ),
         measuring=parse_measuring(
-            measure, goodput=goodput, goodput_seconds=goodput_seconds, size=size, streams=streams
+            measure,
+            trace=trace,
+            pairs=pairs,
+            time=time,
+            goodput=goodput,
+            goodput_seconds=goodput_seconds,
+            size=size,
+            streams=streams,
         ),
         map=map_options(groups=groups, k=k, elasticity=elasticity, method=method, alpha=alpha),
         objective=check_objective(objective),
@@ -173,6 +212,10 @@ def scan(
         "ssh_options": ssh_option or [],
         "mca": mca or [],
         "listen": listen,
+        "context": context,
+        "namespace": namespace,
+        "container": container,
+        "kubeconfig": kubeconfig,
         "fan_out": fan_out or 16,
     }
     asked = Asked(resume=resume, dry_run=dry_run, rate=rate, gentle=gentle, given=given_fields(ctx))
@@ -227,7 +270,11 @@ def _run(
     earlier = find_earlier(folder) if asked.resume else None
     if hosts is None and earlier is None:
         launcher.check(())  # that it can know hosts here at all
-    given = earlier.record.hosts if hosts is None and earlier is not None else hosts_to_scan(hosts, via)
+    given = (
+        earlier.record.hosts
+        if hosts is None and earlier is not None
+        else hosts_to_scan(hosts, via, launcher, output.note)
+    )
     scan_options, chosen = asked.settle(options.scan, options.measuring, len(given))
     if earlier is not None:
         check_same_hosts(earlier.record, given)

@@ -17,9 +17,12 @@ def show_chain(chain: Chain, output: Output) -> None:
         return
     from netprobe.report import terminal
     from netprobe.report.goodput import goodput_text
+    from netprobe.report.paths import paths_text
 
     warnings = [f"warning: {text}" for text in chain.warnings]
-    output.say(terminal.scan_text(chain.scan), *goodput_text(chain.scan), *warnings, "")
+    output.say(
+        terminal.scan_text(chain.scan), *paths_text(chain.scan), *goodput_text(chain.scan), *warnings, ""
+    )
     if chain.map is not None and len(chain.scan.hosts) > 1:
         console = output.console()
         output.say(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.cluster.balanced import sqrt_groups
 from netprobe.cluster.judge import judge_locality
 from netprobe.cluster.natural import best_grouping, keep_or_join
-from netprobe.cluster.records import METHODS, Grouping, Method, Verdict
+from netprobe.cluster.records import METHODS, Grouping, Method, Verdict, numbered_by_first_member
+from netprobe.cluster.sparse import is_sparse, regroup
 from netprobe.core.errors import InputError
 
 
@@ -42,10 +45,18 @@ def find_groups(
         grouping = sqrt_groups(distance_s, elasticity=elasticity, k=k, seed=seed)
     else:
         grouping = best_grouping(distance_s, k=k)
+        if k is None and is_sparse(raw_distance_s):
+            grouping = _regrouped(grouping, raw_distance_s)
     verdict = judge_locality(_without_excess(raw_distance_s, grouping), grouping.labels, seed=seed)
     if method == "natural" and k is None:
         grouping = keep_or_join(grouping, verdict)
     return grouping, verdict
+
+
+def _regrouped(grouping: Grouping, raw_distance_s: NDArray[np.float64]) -> Grouping:
+    labels = numbered_by_first_member(regroup(_without_excess(raw_distance_s, grouping), grouping.labels))
+    evidence = {**grouping.evidence, "sparse": True}
+    return replace(grouping, labels=labels, k=int(labels.max()) + 1, evidence=evidence)
 
 
 def _without_excess(raw_distance_s: NDArray[np.float64], grouping: Grouping) -> NDArray[np.float64]:

@@ -26,6 +26,7 @@ from netprobe.pipeline.planning import plan_order
 from netprobe.pipeline.resuming import find_earlier
 from netprobe.pipeline.scanning import scan
 from netprobe.pipeline.scoring import Score, score_map
+from netprobe.probe.addressing import check_given
 from netprobe.probe.events import OnEvent, ignore
 from netprobe.probe.launch import Launcher
 from netprobe.probe.options import ScanOptions
@@ -70,6 +71,10 @@ def check_chain(options: ChainOptions, hosts: Sequence[Host]) -> None:
     """Refuse, before a packet leaves, what a later stage could not do. Raises PlatformError or InputError."""
     if options.root is not None and options.root not in {host.name for host in hosts}:
         raise InputError(f"--root {options.root!r} is none of the {len(hosts)} hosts")
+    check_given(hosts, options.scan)
+    phases_for(options.scan, options.measuring)
+    if options.measuring is not None and options.measuring.budget is not None and len(hosts) > 1:
+        options.measuring.budget.pairs_of(len(hosts))
     until = STAGES.index(options.last)
     missing = [name for name in ("torch", "sklearn") if importlib.util.find_spec(name) is None]
     if until >= STAGES.index("map") and missing:
@@ -85,7 +90,7 @@ def check_lab(spec: lab_.LabSpec, options: ChainOptions) -> None:
     """The same for a chain on a lab: also whether this machine can hold one."""
     lab_.check_machine(sshd=spec.sshd)
     hosts = lab_.lay_out(spec, seed=options.seed).hosts
-    check_chain(options, [make_host(host.name, slots=host.slots) for host in hosts])
+    check_chain(options, [make_host(host.name, address=host.address, slots=host.slots) for host in hosts])
 
 
 def run_chain(

@@ -36,7 +36,7 @@ def _checks() -> Iterator[Check]:
     for program, arguments, what, package in (
         ("ssh", ("-V",), "probing over ssh (the default)", "openssh-client"),
         ("iperf3", ("--version",), "goodput probes", "iperf3"),
-        ("fping", ("--version",), "comparing latency with fping", "fping"),
+        ("fping", ("--version",), "latency by fping (--latency fping)", "fping"),
         ("mpirun", ("--version",), "running jobs with the exported hostfile", "openmpi-bin"),
         ("ip", ("-V",), "the lab", "iproute2"),
     ):
@@ -45,7 +45,7 @@ def _checks() -> Iterator[Check]:
     for module, what, extra in (
         ("torch", "netprobe map", "map"),
         ("sklearn", "netprobe map", "map"),
-        ("scapy", "ICMP and hop probes", "icmp"),
+        ("scapy", "latency by ICMP (--latency icmp), and --trace scapy", "icmp"),
     ):
         yield _module(module, what, extra)
     yield _stamps()

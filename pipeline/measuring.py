@@ -6,36 +6,51 @@ from dataclasses import dataclass
 
 from netprobe.core.errors import InputError
 from netprobe.pipeline.goodput import GoodputRequest, Watched, goodput_phases
+from netprobe.probe.budget import Budget, Budgeted, parse_budget
 from netprobe.probe.chooser import RoundRobin
-from netprobe.probe.methods.stamp import Stamp
+from netprobe.probe.methods.latency import latency_method
+from netprobe.probe.methods.path import Path, Trace
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.session import Phase
 
-MEASURES = ("rtt", "goodput")
+MEASURES = ("rtt", "path", "goodput")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measuring:
     """The measurements of a scan; ``goodput`` is None where it is not measured."""
 
+    path: Trace | None = None
+    """How ways are found; None where they are not."""
     goodput: GoodputRequest | None = None
+    budget: Budget | None = None
+    """Of the round-trip times; None probes every pair."""
 
 
 def parse_measuring(
     measure: str,
     *,
+    trace: str | None = None,
     goodput: str | None = None,
     goodput_seconds: float | None = None,
     size: str | None = None,
     streams: str | None = None,
+    pairs: str | None = None,
+    time: str | None = None,
 ) -> Measuring:
-    """``rtt`` or ``rtt,goodput``, and the options of goodput. Raises InputError."""
+    """``rtt``, ``rtt,path``, ``rtt,goodput`` or all, and the options of goodput. Raises InputError."""
     asked = [part.strip() for part in measure.split(",")]
     unknown = [part for part in asked if part not in MEASURES]
     if unknown or len(set(asked)) != len(asked):
         raise InputError(f"--measure {measure!r}: each of {', '.join(MEASURES)} may be given once")
     if "rtt" not in asked:
         raise InputError(f"--measure {measure!r}: rtt is needed, which says what may be tested at once")
+    if "path" not in asked and trace is not None:
+        raise InputError("--trace is of ways: give --measure rtt,path as well")
+    budget = parse_budget(pairs, time)
+    if budget is not None and "path" in asked:
+        raise InputError("--pairs and --time are of round-trip times: ways are followed between all hosts")
+    path: Trace | None = (trace or "udp") if "path" in asked else None  # type: ignore[assignment]
     options = {
         "--goodput": goodput, "--goodput-seconds": goodput_seconds, "--size": size, "--streams": streams
     }  # fmt: skip
@@ -43,18 +58,23 @@ def parse_measuring(
     if "goodput" not in asked:
         if given:
             raise InputError(f"{' and '.join(given)} are of goodput: give --measure rtt,goodput as well")
-        return Measuring()
+        return Measuring(path=path, budget=budget)
     return Measuring(
+        path=path,
+        budget=budget,
         goodput=GoodputRequest.parse(
             way=goodput or "auto", seconds=goodput_seconds, sizes=size, streams=streams
-        )
+        ),
     )
 
 
 def phases_for(options: ScanOptions, measuring: Measuring | None = None) -> list[Phase]:
     """The phases of a scan. Raises InputError for what contradicts itself."""
-    watched = Watched(RoundRobin())
-    phases = [Phase(method=Stamp(options), chooser=watched)]
+    budget = None if measuring is None else measuring.budget
+    watched = Watched(RoundRobin() if budget is None else Budgeted(budget, seed=options.seed))
+    phases = [Phase(method=latency_method(options), chooser=watched)]
+    if measuring is not None and measuring.path is not None:
+        phases.append(Phase(method=Path(options, measuring.path), chooser=RoundRobin()))
     if measuring is not None and measuring.goodput is not None:
         phases += goodput_phases(options, measuring.goodput, watched)
     return phases

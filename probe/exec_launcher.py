@@ -12,7 +12,7 @@ import resource
 import shlex
 import shutil
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import PurePath
 
@@ -61,9 +61,17 @@ class ChildLauncher(abc.ABC):
         """What the way to a host leads through and many others' ways do too; None for a way of its own."""
         return None
 
+    def explain(
+        self, host: Host, *, stderr: str, stdout: str, code: int | None, python: str, cause: str
+    ) -> Diagnosis:
+        """Why the command that should have started an agent ended."""
+        return explain(
+            stderr=stderr, stdout=stdout, code=code, target=host.target, python=python, cause=cause
+        )
+
     async def launch(
         self, hosts: Sequence[Host], payload: Payload, timeout_s: float
-    ) -> AsyncIterator[Channel | LaunchFailure]:
+    ) -> AsyncGenerator[Channel | LaunchFailure, None]:
         """Start all agents, at most ``fan_out`` of them on their way at a time."""
         self.check(hosts)
         allow_descriptors(len(hosts) * DESCRIPTORS_PER_CHILD + SPARE_DESCRIPTORS)
@@ -119,11 +127,11 @@ class ChildLauncher(abc.ABC):
         except NoiseError as error:
             code = await channel.exit_code(1.0)
             channel.kill()
-            return explain(
+            return self.explain(
+                host,
                 stderr=channel.stderr,
                 stdout=error.noise.decode("utf-8", "replace"),
                 code=code,
-                target=host.target,
                 python=command[0],
                 cause=str(error),
             )

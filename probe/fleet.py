@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from netprobe.core.hosts import Host
 from netprobe.core.scan import HostStatus
-from netprobe.probe.addressing import choose_addresses
+from netprobe.probe.addressing import check_given, choose_addresses
 from netprobe.probe.agent.messages import TOKEN_BYTES, ProtocolError
 from netprobe.probe.bootstrap import new_payload
 from netprobe.probe.connection import (
@@ -85,6 +85,7 @@ class Fleet:
         payload = new_payload(lease_s=options.lease_s, python=options.python, setup=options.setup)
         hosts = [member.outcome.host for member in self.members]
         self._launcher.check(hosts)
+        check_given(hosts, options)
         launch = self._launcher.launch(hosts, payload, options.start_timeout_s)
         greetings = []
         try:

@@ -13,6 +13,11 @@ from netprobe.probe.agent.messages import MAX_PROBES, MIN_INTERVAL_NS
 
 MAX_SETUP = 16_384
 StampLevel = Literal["kernel", "kernel_rx", "user"]
+Latency = Literal["stamp", "icmp", "fping", "tcp"]
+LATENCIES: tuple[Latency, ...] = ("stamp", "icmp", "fping", "tcp")
+MAX_SOURCE_PORTS = 64
+MOST_PROBES = {"stamp": MAX_PROBES, "icmp": 10_000, "fping": 5_000, "tcp": MAX_PROBES}
+"""ICMP numbers its probes in 16 bits, and an agent keeps them all; what fping prints of more fits no answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +40,10 @@ class ScanOptions:
     """Command that runs Python 3.8 or later on the hosts; None is the launcher's own (``python3``)."""
     setup: str | None = None
     """Shell lines that run on each host before Python (``. /etc/profile; module load python/3.11``)."""
+    latency: Latency = "stamp"
+    """How round-trip times are measured, on all links alike."""
+    source_ports: int = 1
+    """Source ports a link is probed from, one after the other, each with ``probes_per_visit`` probes."""
     stamps: StampLevel = "kernel"
     """The best time stamps to try for."""
     family: Literal["ipv4", "ipv6"] | None = None
@@ -59,8 +68,10 @@ class ScanOptions:
 
     def _faults(self) -> Any:
         low, high = self.port_range
-        if not 1 <= self.probes_per_visit <= MAX_PROBES:
-            yield f"{self.probes_per_visit} probes a visit: 1 to {MAX_PROBES} are allowed"
+        most = MOST_PROBES.get(self.latency, MAX_PROBES)
+        if not 1 <= self.probes_per_visit <= most:
+            of = "" if self.latency == "stamp" else f" with --latency {self.latency}"
+            yield f"{self.probes_per_visit} probes a visit: 1 to {most} are allowed{of}"
         if not _within(self.interval_s, MIN_INTERVAL_NS / 1e9, 60):
             yield f"an interval of {self.interval_s} s: 0.00005 to 60 s are allowed"
         if not _within(self.timeout_s, 0.001, 60):
@@ -75,6 +86,14 @@ class ScanOptions:
             yield f"--python {self.python!r} is no command"
         if self.setup is not None and not (self.setup.strip() and _is_text(self.setup)):
             yield f"set-up lines of {len(self.setup)} characters: 1 to {MAX_SETUP} printable ones are needed"
+        if self.latency not in LATENCIES:
+            yield f"latency {self.latency!r} is none of {', '.join(LATENCIES)}"
+        if not 1 <= self.source_ports <= MAX_SOURCE_PORTS:
+            yield f"{self.source_ports} source ports: 1 to {MAX_SOURCE_PORTS} are allowed"
+        elif self.source_ports > 1 and self.latency in ("icmp", "fping"):
+            yield f"{self.source_ports} source ports: {self.latency} has none; use --latency stamp or tcp"
+        if self.latency == "fping" and self.interval_s < 0.001:
+            yield f"an interval of {self.interval_s} s: fping needs 0.001 s or more"
         if self.stamps not in ("kernel", "kernel_rx", "user"):
             yield f"stamps {self.stamps!r}: kernel, kernel_rx or user is needed"
         if self.family not in (None, "ipv4", "ipv6"):

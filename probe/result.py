@@ -99,6 +99,7 @@ def build_outcome(
         rtt_s=RttStatistics(**{key: matrices[key] for key in PERCENTILES}),
         loss_ratio=matrices["loss_ratio"],
         ipdv_s=matrices["ipdv_s"],
+        port_spread_s=matrices.get("port_spread_s"),
         **other_matrices(len(outcomes), ordered, measurements),
         warnings=list(warnings),
         controller=controller,
@@ -118,8 +119,14 @@ def link_matrices(hosts: int, visits: Sequence[VisitResult]) -> dict[str, NDArra
     """The cells [src, dst], each from the pooled samples of that link's visits with the best stamps it has.
 
     Percentiles interpolate linearly between order statistics (numpy's "linear", type 7 of Hyndman and Fan).
+    Where a round visited links from several source ports, a percentile is the median over the ports of each
+    port's own, so that one port on a longer way moves no host, and ``port_spread_s`` (only then among the
+    keys) is the largest less the smallest p10 among them; one port alone has no spread.
     """
     matrices = {key: empty_matrix(hosts) for key in (*PERCENTILES, "loss_ratio", "ipdv_s")}
+    by_port = _several_ports(visits)
+    if by_port:
+        matrices["port_spread_s"] = empty_matrix(hosts)
     by_link: dict[tuple[int, int], list[VisitResult]] = {}
     for visit in visits:
         if visit.measurement != RTT:
@@ -130,16 +137,34 @@ def link_matrices(hosts: int, visits: Sequence[VisitResult]) -> dict[str, NDArra
         if sent:
             matrices["loss_ratio"][cell] = 1 - sum(visit.received for visit in group) / sent
         group = _best_stamped(group)
-        pooled = np.concatenate([visit.rtt_s for visit in group])
-        if not pooled.size:
+        ports = _percentiles(group, by_port=by_port)
+        if not len(ports):
             continue
-        values = np.percentile(pooled, list(PERCENTILES.values()))
-        for key, value in zip(PERCENTILES, values, strict=True):
-            matrices[key][cell] = value
+        for key, values in zip(PERCENTILES, ports.T, strict=True):
+            matrices[key][cell] = np.median(values)
+        if len(ports) > 1:
+            matrices["port_spread_s"][cell] = np.ptp(ports[:, list(PERCENTILES).index("p10")])
         variations = np.concatenate([successive_variation(visit) for visit in group])
         if variations.size:
             matrices["ipdv_s"][cell] = variations.mean()
     return matrices
+
+
+def _several_ports(visits: Sequence[VisitResult]) -> bool:
+    """Whether links were visited from several source ports: then a round has more visits of a link than one."""
+    places = [(v.round, v.src, v.dst) for v in visits if v.measurement == RTT]
+    return len(set(places)) < len(places)
+
+
+def _percentiles(group: Sequence[VisitResult], *, by_port: bool) -> NDArray[np.float64]:
+    """A row for each source port that has samples, a column for each of PERCENTILES; else all samples in one."""
+    pools: dict[int | None, list[NDArray[np.float64]]] = {}
+    for visit in group:
+        if visit.rtt_s.size:
+            pools.setdefault(visit.src_port if by_port else None, []).append(visit.rtt_s)
+    wanted = list(PERCENTILES.values())
+    rows = [np.percentile(np.concatenate(samples), wanted) for samples in pools.values()]
+    return np.array(rows, dtype=np.float64).reshape(-1, len(wanted))
 
 
 def other_matrices(

@@ -23,7 +23,7 @@ from netprobe.probe.fleet import Fleet, Member
 from netprobe.probe.journal import Journal
 from netprobe.probe.launch import Launcher
 from netprobe.probe.methods.base import Method, VisitContext, Warns
-from netprobe.probe.methods.stamp import Stamp
+from netprobe.probe.methods.latency import latency_method
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.result import ScanOutcome, build_outcome
 from netprobe.probe.rounds import Link
@@ -81,6 +81,12 @@ class Session:
         self._began = self._clock()
         for phase in self._phases:
             unable = await phase.method.prepare(self.fleet.members)
+            if phase is self._phases[0]:
+                for (
+                    index,
+                    reason,
+                ) in unable.items():  # without the primary measurement it has no place in a map
+                    self.fleet.fail(self.fleet.members[index], "failed", reason)
             try:
                 await self._run_phase(phase, unable)
                 await asyncio.gather(*self._behind)
@@ -300,17 +306,17 @@ async def measure(
 ) -> ScanOutcome:
     """Scan ``hosts``. Setting ``stop`` ends it early, with ``interrupted`` true and what there was by then.
 
-    ``phases`` are run one after the other; the first one is the primary measurement. Without any it is STAMP
-    over the links of ``chooser``, all of them by default. ``resumed`` are the visits of a scan that this one
-    continues: a link that has its reading there is not measured again. A single host is not probed: its scan
-    is trivial. Raises InputError for what cannot work and
+    ``phases`` are run one after the other; the first one is the primary measurement. Without any it is RTT
+    (``options.latency``) over the links of ``chooser``, all of them by default. ``resumed`` are the visits of
+    a scan that this one continues: a link that has its reading there is not measured again. A single host is
+    not probed: its scan is trivial. Raises InputError for what cannot work and
     NothingMeasuredError when no link gave a reading. No agent is left, however it ends.
     """
     hosts = check_hosts(hosts)
     options = options if options is not None else ScanOptions()
     on_event = teller = Teller(on_event)
     fleet = Fleet(hosts, launcher, options, on_event, clock)
-    first = Phase(method=Stamp(options), chooser=chooser if chooser is not None else RoundRobin())
+    first = Phase(method=latency_method(options), chooser=chooser if chooser is not None else RoundRobin())
     phases = tuple(phases) or (first,)
     session = Session(
         fleet,

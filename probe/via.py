@@ -7,6 +7,7 @@ from pathlib import Path
 
 from netprobe.core.errors import InputError
 from netprobe.probe.exec_launcher import DEFAULT_FAN_OUT, ExecLauncher, LocalLauncher
+from netprobe.probe.kubectl import KubectlLauncher
 from netprobe.probe.launch import Launcher
 from netprobe.probe.listen_address import parse_listen
 from netprobe.probe.mpi import MpiLauncher
@@ -18,6 +19,10 @@ _BELONGS = {
     "ssh_options": ("--ssh-option", ("ssh",)),
     "mca": ("--mca", ("mpi",)),
     "listen": ("--listen", ("slurm", "mpi")),
+    "context": ("--context", ("kubectl",)),
+    "namespace": ("--namespace", ("kubectl",)),
+    "container": ("--container", ("kubectl",)),
+    "kubeconfig": ("--kubeconfig", ("kubectl",)),
 }
 
 
@@ -28,15 +33,26 @@ def parse_via(
     ssh_options: Sequence[str] = (),
     mca: Sequence[str] = (),
     listen: str | None = None,
+    context: str | None = None,
+    namespace: str | None = None,
+    container: str | None = None,
+    kubeconfig: Path | None = None,
     fan_out: int = DEFAULT_FAN_OUT,
 ) -> Launcher:
-    """``ssh``, ``local``, ``slurm``, ``mpi``, or a template such as ``ip netns exec {target}``.
+    """``ssh``, ``local``, ``slurm``, ``mpi``, ``kubectl``, or a template such as ``ip netns exec {target}``.
 
     Raises InputError, also for an option that goes with another one.
     """
     given = {"ssh_config": ssh_config, "ssh_options": ssh_options, "mca": mca, "listen": listen}
+    of_kubectl = {
+        "context": context,
+        "namespace": namespace,
+        "container": container,
+        "kubeconfig": kubeconfig,
+    }
+    given |= of_kubectl
     for name, (option, homes) in _BELONGS.items():
-        if given[name] and text not in homes:
+        if given[name] not in (None, (), []) and text not in homes:
             raise InputError(f"{option} goes with --via {' or '.join(homes)}, not with --via {text!r}")
     at = None if listen is None else parse_listen(listen)
     if text == "ssh":
@@ -47,4 +63,8 @@ def parse_via(
         return SlurmLauncher(listen=at)
     if text == "mpi":
         return MpiLauncher(mca=mca, listen=at, fan_out=fan_out)
+    if text == "kubectl":
+        return KubectlLauncher(
+            context=context, namespace=namespace, container=container, kubeconfig=kubeconfig, fan_out=fan_out
+        )
     return ExecLauncher(text, fan_out=fan_out)

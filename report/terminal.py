@@ -153,6 +153,8 @@ def scan_text(scan: Scan) -> str:
     lost = [host for host in scan.hosts if host.status != "ok"]
     levels = sorted(scan.visits.distinct("stamps"))
     text = f"{count(len(scan.hosts), 'host')}, {cells} of {count(links, 'link')} in {scan.duration_s:.1f} s"
+    methods = [m.method for m in scan.measurements[:1] if m.method != "stamp"]
+    text += f", by {methods[0]}" if methods else ""
     text += f", stamps: {', '.join(levels)}" if levels else ""
     return text + "".join(f"\n{host.name}: {host.status}: {host.reason}" for host in lost)
 

@@ -26,6 +26,8 @@ PACKET_BYTES = 92
 TLV_TIMESTAMP_INFORMATION = 3
 TLV_FOLLOW_UP = 7
 TLV_TOKEN = 252
+TLV_NOT_RETURNED = 253
+"""Of the private range: padding that makes a probe large, and that the reflector leaves out of its reply."""
 FLAG_UNRECOGNIZED = 0x80
 """A sender sets it in every TLV, a reflector that knows the TLV clears it (RFC 8972 section 4)."""
 
@@ -44,6 +46,8 @@ _TLVS_OUT = struct.Struct("!BBH16s BBHBBBB BBHIIIB3x")
 _PROBE = struct.Struct("!I8s2sH28x xBH16s xBH4x xBH16x")
 _PROBE_BASE = struct.Struct("!IIIHH28x")
 _REPLY = struct.Struct("!IIIHHIII8s2s2xB3x BBH16s BBHBBBB BBHIIIB3x")
+_TLV = struct.Struct("!BBH")
+LARGE_BYTES = PACKET_BYTES + _TLV.size
 _NS = 1000000000
 
 
@@ -56,6 +60,23 @@ def build_probe(seq: int, ssid: int, sent_ns: int, token: bytes) -> bytes:
         flag, TLV_TIMESTAMP_INFORMATION, 4, 0, 0, 0, 0,
         flag, TLV_FOLLOW_UP, 16, 0, 0, 0, 0,
     )  # fmt: skip
+
+
+def build_large_probe(seq: int, ssid: int, sent_ns: int, token: bytes, length: int) -> bytes:
+    """A probe of ``length`` bytes, ``LARGE_BYTES`` or more, whose reply has ``PACKET_BYTES``."""
+    rest = length - LARGE_BYTES
+    return (
+        build_probe(seq, ssid, sent_ns, token)
+        + _TLV.pack(FLAG_UNRECOGNIZED, TLV_NOT_RETURNED, rest & 0xFFFF)
+        + bytes(rest)
+    )
+
+
+def padding_to_return(data: bytes) -> bytes:
+    """What follows the known part of a probe and goes back with its reply."""
+    if len(data) >= LARGE_BYTES and data[PACKET_BYTES + 1] == TLV_NOT_RETURNED:
+        return b""
+    return data[PACKET_BYTES:]
 
 
 class Probe:

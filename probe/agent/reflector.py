@@ -110,7 +110,9 @@ class Reflector:
             probe, received or now, method, sent, packet.METHOD_USER,
             stamping.hop_limit(ancillary), self.sent_to.get(sender, (0, 0, 0)),
         )  # fmt: skip
-        reply += data[packet.PACKET_BYTES :]  # padding goes back as it came: both directions weigh the same
+        reply += packet.padding_to_return(
+            data
+        )  # as it came: both directions weigh the same, unless asked otherwise
         if len(self.sent_to) >= MAX_SENDERS:
             self.sent_to.clear()
         self.sent_to[sender] = (probe.seq, sent, packet.METHOD_USER)

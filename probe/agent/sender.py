@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import errno
 import select
-import socket
 import time
 
 from . import packet, stamping
+from .listening import bind_source
+from .pacing import Pacer
 from .readings import Readings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Any
 
 WARM_UP_WAIT_NS = 250000000
@@ -27,7 +29,6 @@ FLUSHES = 3
 REFUSALS = 3
 COLLECT_PROBES, COLLECT_NS = 16, 20000000
 """How many replies, and for how long, may wait in the socket's queue (it holds more than 200)."""
-_MASK = (1 << 64) - 1
 _REFUSED = (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EACCES, errno.EPERM)
 _FULL = (errno.ENOBUFS, errno.EAGAIN, errno.ENOMEM)
 
@@ -46,6 +47,7 @@ class Series:
         interval_ns: int,
         timeout_ns: int,
         best: str,
+        avoid: Collection[int] = (),
     ) -> None:
         self.ssid = ssid
         self.token = token
@@ -60,10 +62,9 @@ class Series:
         self.collect_at = 0
         self.collect_by = 0
         self.pending = {}  # type: dict[int, int]
-        self.random = ssid * 0x9E3779B97F4A7C15 + time.monotonic_ns() & _MASK
         self.sock = stamping.udp_socket(address)
         try:
-            _bind_source(self.sock, source)
+            bind_source(self.sock, source, avoid)
             self.sock.connect((address, port))
             self.source_port = int(self.sock.getsockname()[1])
             self.sock.setblocking(False)
@@ -97,15 +98,14 @@ class Series:
     def _probe(self) -> None:
         self._send(0)
         self._receive_until(self.start + min(WARM_UP_WAIT_NS, self.timeout_ns), 0)
-        due = time.monotonic_ns()
+        pacer = Pacer(self.interval_ns, self.ssid)
         for seq in range(1, self.count + 1):
-            self._wait_until(due)
+            self._wait_until(pacer.due)
             if self.reason is not None:
                 return
             self._send(seq)
-            # After a stall the rest is spaced as before: no burst to catch up.
-            due = max(due, time.monotonic_ns() - self.interval_ns) + self._spacing()
-        self._receive_until(due, None)
+            pacer.advance()
+        self._receive_until(pacer.due, None)
         self._flush()
 
     def _wait_until(self, due: int) -> None:
@@ -223,26 +223,8 @@ class Series:
         if not self.readings.arrivals and (self.refused >= REFUSALS or error.errno not in _REFUSED + _FULL):
             self.reason = errno_text(error)
 
-    def _spacing(self) -> int:
-        """Uniform in 0.5..1.5 intervals, by a small generator (xorshift64*): ``random`` is large."""
-        x = self.random or 1
-        x ^= x >> 12
-        x = (x ^ x << 25) & _MASK
-        x ^= x >> 27
-        self.random = x
-        return self.interval_ns // 2 + (x * 0x2545F4914F6CDD1D & _MASK) % max(1, self.interval_ns)
-
 
 def errno_text(error: OSError) -> str:
     """An operating system's error in a few words, with its name."""
     name = errno.errorcode.get(error.errno or 0, "")
     return "%s (%s)" % (error.strerror or error, name) if name else str(error)
-
-
-def _bind_source(sock: socket.socket, source: str) -> None:
-    """Probe from the address that peers probe, where this host has it; else let the kernel choose."""
-    try:
-        sock.bind((source, 0))
-    except OSError as error:
-        if error.errno != errno.EADDRNOTAVAIL:
-            raise

@@ -44,6 +44,7 @@ def probe(message: dict[str, Any], resources: dict[str, Any]) -> tuple[dict[str,
         max(int(message["interval_ns"]), MIN_INTERVAL_NS),
         int(message["timeout_ns"]),
         message["stamps"],
+        [int(port) for port in message.get("avoid", ())],
     )
     result = series.run()
     samples = result.pop("samples")

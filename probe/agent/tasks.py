@@ -22,19 +22,29 @@ TASKS = {
     "probe": ("stamp", "probe"),
     "audit": ("audit", "audit"),
     "resolve": ("audit", "resolve"),
+    "archive": ("archive", "take"),
+    "fping": ("fping", "run"),
+    "fping_version": ("fping", "version"),
+    "icmp_probe": ("icmp", "probe"),
+    "icmp_ready": ("icmp", "ready"),
     "iperf_send": ("iperf", "send"),
     "iperf_serve": ("iperf", "serve"),
     "iperf_stop": ("iperf", "stop"),
     "iperf_version": ("iperf", "version"),
+    "path": ("path", "trace"),
+    "path_ready": ("path_scapy", "ready"),
     "tcp_clock": ("flow", "clock"),
     "tcp_close": ("flow", "close"),
     "tcp_collect": ("flow", "collect"),
+    "tcp_connect": ("tcp_connect", "connect"),
+    "tcp_open": ("tcp_connect", "open_port"),
     "tcp_send": ("flow", "send"),
     "tcp_serve": ("flow", "serve"),
+    "tcp_shut": ("tcp_connect", "shut_port"),
 }
 """Type of message -> module of this package, function."""
 
-THREADED = frozenset(("iperf_send", "iperf_version", "tcp_collect", "tcp_send"))
+THREADED = frozenset(("fping", "fping_version", "iperf_send", "iperf_version", "tcp_collect", "tcp_send"))
 """Those that run beside other tasks; all others run one after the other, in the order in which they came."""
 
 

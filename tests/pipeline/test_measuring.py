@@ -23,6 +23,7 @@ def ids(measure: str, **options: str) -> list[str]:
 def test_the_phases_are_the_measurements_in_turn() -> None:
     assert ids("rtt") == ["rtt"]
     assert ids("rtt,goodput") == ["rtt", "goodput"]
+    assert ids("path,goodput,rtt") == ["rtt", "path", "goodput"]
     assert ids("rtt,goodput", size="1MB,100MB", streams="1,4") == [
         "rtt", "goodput", "goodput:1MB:4", "goodput:100MB:1", "goodput:100MB:4"
     ]  # fmt: skip
@@ -32,10 +33,13 @@ def test_the_phases_are_the_measurements_in_turn() -> None:
 @pytest.mark.parametrize(
     ("measure", "options", "said"),
     [
-        ("rtt,bandwidth", {}, "each of rtt, goodput may be given once"),
+        ("rtt,bandwidth", {}, "each of rtt, path, goodput may be given once"),
         ("rtt,rtt", {}, "may be given once"),
         ("", {}, "may be given once"),
         ("goodput", {}, "rtt is needed"),
+        ("path", {}, "rtt is needed"),
+        ("rtt", {"trace": "udp"}, "--trace is of ways"),
+        ("rtt,path", {"trace": "mtr"}, "--trace 'mtr' is none of udp, scapy"),
         ("rtt", {"size": "1MB", "streams": "2"}, "--size and --streams are of goodput"),
         ("rtt,goodput", {"goodput": "udp"}, "'udp' is none of auto, iperf3, tcp"),
         ("rtt,goodput", {"size": "1 parsec"}, "size '1 parsec': a number and one of B, kB"),
@@ -63,3 +67,18 @@ def test_the_command_line_measures_goodput_on_this_machine(
     scan = load_document(Scan, tmp_path / "out" / "scan.json")
     assert scan.goodput_bytes_per_s["goodput"][0, 1] > 1e6
     assert [m.id for m in scan.measurements] == ["rtt", "goodput"]
+
+
+def test_the_command_line_measures_ways_and_handshakes_on_this_machine(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["scan", "--hosts", "a,b", "--via", "local", "--only", "scan", "--probes", "10", "--ipv4"]
+    argv += ["--measure", "rtt,path", "--latency", "tcp", "--source-ports", "2", "--trace", "udp"]
+    assert run([*argv, "--out", str(tmp_path / "out")]) == 0
+    out = capsys.readouterr().out
+    assert ", by tcp-connect, stamps: kernel" in out
+    assert "hops: 1 on 2 links; path MTU: 65535 bytes on 2 links" in out
+    scan = load_document(Scan, tmp_path / "out" / "scan.json")
+    assert [(m.id, m.method) for m in scan.measurements] == [("rtt", "tcp-connect"), ("path", "udp-ttl")]
+    assert scan.hops is not None and scan.hops[0, 1] == 1 and scan.port_spread_s is not None
+    assert {visit.path.addresses[0] for visit in scan.visits if visit.path} == {"127.0.0.1", "127.0.0.2"}

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host, make_host
-from netprobe.probe.addressing import Chosen, choose_addresses
+from netprobe.probe.addressing import Chosen, check_given, choose_addresses
 from netprobe.probe.connection import AddressEntry
 from netprobe.probe.options import ScanOptions
 
@@ -125,3 +126,68 @@ def test_hosts_without_a_report_are_left_alone() -> None:
 def test_an_ipv6_literal_is_written_in_its_short_form(name: str) -> None:
     chosen = choose([make_host(name, address="fd00:0:0:0:0:0:0:1")], {name: []})
     assert chosen.addresses[name] == "fd00::1"
+
+
+@pytest.mark.parametrize(
+    ("addresses", "options", "said"),
+    [
+        (["10.0.0.1", "0.0.0.0"], {}, "b: its address 0.0.0.0 is no address of one host"),
+        (["ff02::1", "224.0.0.1"], {}, "a: its address ff02::1 is no address"),
+        (["255.255.255.255"], {}, "is no address of one host"),
+        (["fe80::1"], {}, "link-local"),
+        (["::ffff:10.0.0.1"], {}, "write it as 10.0.0.1"),
+        (["10.0.0.1", "fd00::2"], {}, "one family is probed on all hosts, and a has 10.0.0.1, b has fd00::2"),
+        (
+            ["10.0.0.1", "fd00::2"],
+            {"family": "ipv4"},
+            "b: its address fd00::2 is no IPv4 address, which --ipv4",
+        ),
+        (["10.0.0.1"], {"subnet": "10.1.0.0/16"}, "is not in 10.1.0.0/16, which --subnet asks for"),
+        (["10.0.0.1"], {"subnet": "fd00::/8"}, "is not in fd00::/8"),
+        (["0.0.0.0"] * 7, {}, "; and 3 more"),
+    ],
+)
+def test_given_addresses_that_cannot_be_probed_are_refused_before_anything_starts(
+    addresses: list[str], options: dict[str, Any], said: str
+) -> None:
+    hosts = [make_host("abcdefg"[i], address=address) for i, address in enumerate(addresses)]
+    with pytest.raises(InputError) as caught:
+        check_given(hosts, ScanOptions(**options))
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_given_addresses_that_can_be_probed_are_let_through() -> None:
+    hosts = [make_host("a", address="10.1.0.1"), make_host("b", address="db"), *hosts_named("c")]
+    check_given(hosts, ScanOptions(subnet="10.1.0.0/16", family="ipv4"))
+
+
+def test_a_given_address_is_held_to_what_was_asked() -> None:
+    hosts = [make_host("a", address="10.0.0.1"), make_host("b", address="db")]
+    reports = {"a": [entry("10.0.0.1"), entry("10.1.0.1", "ib0")], "b": [entry("10.9.0.9", "ib0")]}
+    chosen = choose(hosts, reports, interface="ib0")
+    assert chosen.addresses == {"b": "10.9.0.9"}
+    assert chosen.failures["a"] == "its address 10.0.0.1 is not on interface ib0, which has 10.1.0.1"
+    chosen = choose(hosts, reports, subnet="10.0.0.0/16")
+    assert chosen.failures["b"] == "its address 10.9.0.9 is not in 10.0.0.0/16, which --subnet asks for"
+    assert choose(hosts, reports, family="ipv6").addresses == {"b": "fd00::9"}
+
+
+def test_given_and_reported_addresses_are_of_one_family() -> None:
+    hosts = [make_host("a", address="fd00::1"), *hosts_named("b", "c")]
+    both = [entry("10.0.0.2"), entry("fd00::2")]
+    chosen = choose(hosts, {"a": [], "b": both, "c": [entry("10.0.0.3"), entry("fd00::3")]})
+    assert chosen.addresses == {"a": "fd00::1", "b": "fd00::2", "c": "fd00::3"}
+    chosen = choose(hosts, {"a": [], "b": [entry("10.0.0.2")], "c": [entry("10.0.0.3")]})
+    assert chosen.failures == {"a": "its address fd00::1 is no IPv4 address, and IPv4 is probed on all hosts"}
+
+
+def test_a_name_that_is_the_controllers_own_loopback_is_not_probed() -> None:
+    chosen = choose_addresses(
+        [make_host("a", address="me")], {"a": []}, ScanOptions(), resolve=lambda _name: ["127.0.1.1"]
+    )
+    assert "is 127.0.1.1 on the controller, which every host has for itself" in chosen.failures["a"]
+
+
+def test_local_agents_are_held_to_it_too() -> None:
+    chosen = choose(hosts_named("a"), {"a": []}, local=True, family="ipv6")
+    assert "no IPv6 address, which --ipv6 asks for" in chosen.failures["a"]

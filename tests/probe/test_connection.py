@@ -13,7 +13,7 @@ from netprobe.probe.agent import messages
 from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.connection import AgentLostError, Connection, TaskFailedError
 from netprobe.probe.launch import MAX_NOISE_BYTES, NoiseError, skip_to_marker
-from netprobe.probe.methods.stamp import checked_answer
+from netprobe.probe.methods.series import checked_answer
 
 HELLO = {"type": "hello", "protocol": messages.PROTOCOL, "addresses": [], "pid": 1}
 MARKER = messages.marker("ab" * 16)

@@ -76,6 +76,24 @@ def test_an_unreachable_host_leaves_the_others_ok() -> None:
     assert np.isnan(scan.loss_ratio[0, 2])
 
 
+def test_one_source_port_on_a_longer_way_moves_no_host() -> None:
+    near, far = [40e-6, 41e-6, 42e-6], [90e-6, 91e-6, 92e-6]
+    several = [visit(0, 1, near, src_port=port) for port in (1, 2)] + [visit(0, 1, far, src_port=3)]
+    several += [
+        visit(0, 1, near, src_port=4, round=5),
+        visit(0, 2, [], src_port=1, sent=5),
+        visit(0, 2, near),
+    ]
+    scan = build(OK, [*several, *FULL[2:]]).scan
+    assert scan.rtt_s.p50[0, 1] == 41e-6 and scan.rtt_s.min[0, 2] == 40e-6
+    assert scan.port_spread_s is not None
+    assert scan.port_spread_s[0, 1] == pytest.approx(50e-6, rel=1e-6)
+    assert np.isnan(scan.port_spread_s[0, 2]) and np.isnan(scan.port_spread_s[2, 1])
+    # A link tried again later from another port is one link all the same: its samples are pooled.
+    again = build(OK, [visit(0, 1, near, src_port=1), visit(0, 1, far, src_port=2, round=3), *FULL[1:]]).scan
+    assert again.port_spread_s is None and again.rtt_s.p50[0, 1] == pytest.approx(66e-6)
+
+
 def test_nothing_measured_names_each_reason_once() -> None:
     outcomes = [h.changed(status="unreachable", reason="refused") for h in OK[:2]]
     outcomes.append(OK[2].changed(status="unreachable", reason="no Python"))

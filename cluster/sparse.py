@@ -1,0 +1,107 @@
+"""Groups of a matrix of which most pairs were not measured: what the measured ones say, once more.
+
+Where nine pairs in ten are missing, the filled-in ones are guesses, and groups formed on guesses are too
+many. Here the measured pairs alone decide: two groups are joined, or a host is moved to another group, while
+that raises the score of hierarchy.py (the correlation of the log distance with "in different groups").
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netprobe.cluster.levels import levels_of, symmetric
+
+SPARSE = 0.5
+"""Below this share of measured pairs a matrix is sparse."""
+_GAIN = 1e-9
+_ROUNDS = 20
+
+
+def is_sparse(raw_distance_s: NDArray[np.float64]) -> bool:
+    """Whether most pairs, (N, N) with NaN where missing, were not measured in either direction."""
+    known = np.isfinite(raw_distance_s)
+    known |= known.T
+    n = len(known)
+    return n > 2 and int(np.triu(known, 1).sum()) < SPARSE * n * (n - 1) / 2
+
+
+def regroup(raw_distance_s: NDArray[np.float64], labels: NDArray[np.integer]) -> NDArray[np.int64]:
+    """(N,) labels joined and moved until no step raises the score; ties go to the first."""
+    levels = levels_of(symmetric(raw_distance_s))
+    found: NDArray[np.int64] = np.unique(labels, return_inverse=True)[1].astype(np.int64)
+    if levels is None:
+        return found
+    n = levels.n
+    first, second = (ends[levels.measured] for ends in np.triu_indices(n, 1))
+    values = levels.level[levels.measured]
+    values = values - values.mean()
+    spread = float(np.sqrt((values**2).sum()))
+    if spread <= 0:
+        return found
+    score = _Score(pairs=len(values), total=float(values.sum()), spread=spread)
+    weight, level = np.zeros((n, n)), np.zeros((n, n))
+    weight[first, second] = weight[second, first] = 1.0
+    level[first, second] = level[second, first] = values
+    for _ in range(_ROUNDS):
+        joined = _join(found, weight, level, score)
+        moved = _move(joined, weight, level, score)
+        if np.array_equal(moved, found):
+            break
+        found = moved
+    return found
+
+
+class _Score:
+    """Score of a partition from its inside: how many measured pairs, and the sum of their levels."""
+
+    def __init__(self, *, pairs: int, total: float, spread: float) -> None:
+        self.pairs, self.total, self.spread = pairs, total, spread
+
+    def __call__(self, count: NDArray[np.float64], inside: NDArray[np.float64]) -> NDArray[np.float64]:
+        between = self.pairs - count
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = (self.total - inside) / between - inside / count
+            value = step * np.sqrt(count * between / self.pairs) / self.spread
+        return np.asarray(np.where((count > 0) & (between > 0), value, 0.0))
+
+
+def _join(
+    labels: NDArray[np.int64], weight: NDArray[np.float64], level: NDArray[np.float64], score: _Score
+) -> NDArray[np.int64]:
+    member = np.eye(int(labels.max()) + 1)[labels]
+    counts, sums = member.T @ weight @ member, member.T @ level @ member
+    while len(counts) > 1:
+        count, inside = np.trace(counts) / 2, np.trace(sums) / 2
+        value = score(count + counts, inside + sums)
+        value[(counts == 0) | np.tri(len(counts), dtype=bool)] = -np.inf
+        one, other = np.unravel_index(int(np.argmax(value)), value.shape)
+        if value[one, other] <= float(score(np.array(count), np.array(inside))) + _GAIN:
+            break
+        for table in (counts, sums):
+            table[one] += table[other]
+            table[:, one] += table[:, other]
+        counts, sums = (np.delete(np.delete(t, other, axis=0), other, axis=1) for t in (counts, sums))
+        labels = np.where(labels == other, one, labels)
+        labels = labels - (labels > other)
+    return labels
+
+
+def _move(
+    labels: NDArray[np.int64], weight: NDArray[np.float64], level: NDArray[np.float64], score: _Score
+) -> NDArray[np.int64]:
+    labels = labels.copy()
+    hosts = np.arange(len(labels))
+    for _ in range(len(labels)):
+        member = np.eye(int(labels.max()) + 1)[labels]
+        near, near_sum = weight @ member, level @ member
+        own, own_sum = near[hosts, labels], near_sum[hosts, labels]
+        count, inside = own.sum() / 2, own_sum.sum() / 2
+        value = score(count - own[:, None] + near, inside - own_sum[:, None] + near_sum)
+        value[near == 0] = -np.inf
+        host, group = np.unravel_index(int(np.argmax(value)), value.shape)
+        if value[host, group] <= float(score(np.array(count), np.array(inside))) + _GAIN:
+            break
+        labels[host] = group
+        labels = np.unique(labels, return_inverse=True)[1].astype(np.int64)
+    return labels

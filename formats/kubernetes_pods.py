@@ -1,0 +1,127 @@
+"""The pods of a Kubernetes list, as ``kubectl get pods -o json`` prints it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from netprobe.core.errors import HostsError
+from netprobe.core.hosts import MAX_HOSTS, Host, check_hosts, is_ip_address, make_host
+from netprobe.core.kubernetes import subdomain_fault
+from netprobe.core.text import one_line
+
+ENDED = ("Succeeded", "Failed")
+RUNNING = "Running"
+NODE_LABEL = "node"
+_MAX_WORD = 63
+_MAX_WHY = 160
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pod:
+    """One pod. ``phase`` is the API's, or Terminating; ``why`` is what the API adds to a phase but Running."""
+
+    name: str
+    phase: str
+    why: str = ""
+    address: str | None = None
+    node: str | None = None
+
+    @property
+    def not_running(self) -> str | None:
+        """Why no agent can be started in it; None when one may be."""
+        if self.phase == RUNNING:
+            return None
+        return f"its pod is {self.phase}" + (f": {self.why}" if self.why else "")
+
+
+def parse_pods(text: str | bytes, *, source: str = "kubectl") -> tuple[Pod, ...]:
+    """The pods of a list. Raises HostsError for anything else, naming the place."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        raise HostsError("no JSON: a list of pods is needed", source=source) from None
+    if not isinstance(data, dict) or data.get("kind") not in ("List", "PodList"):
+        raise HostsError("no list of pods (its kind must be List)", source=source)
+    items = data.get("items")
+    if not isinstance(items, list):
+        raise HostsError("a list of pods without items", source=source)
+    if len(items) > MAX_HOSTS:
+        raise HostsError(f"{len(items)} pods: at most {MAX_HOSTS} are allowed", source=source)
+    return tuple(_pod(item, f"{source}: items[{place}]") for place, item in enumerate(items))
+
+
+def pod_hosts(pods: Sequence[Pod], *, source: str = "kubectl") -> tuple[Host, ...]:
+    """A host for each pod that has not ended: named as the pod, probed at its address, labelled with its node.
+
+    Raises HostsError when none is left, and for two pods with one address: they share a node's network.
+    """
+    living = [pod for pod in pods if pod.phase not in ENDED]
+    if not living:
+        ended = ", ".join(f"{pod.name} ({pod.phase})" for pod in pods[:3])
+        what = f"all {len(pods)} have ended: {ended}" if pods else "no pod has that label"
+        raise HostsError(f"{what} (--namespace, --context)", source=source)
+    return check_hosts(
+        [
+            make_host(
+                pod.name,
+                source=source,
+                address=pod.address if pod.phase == RUNNING else None,
+                labels={} if pod.node is None else {NODE_LABEL: pod.node},
+            )
+            for pod in living
+        ],
+        source=source,
+    )
+
+
+def _pod(item: Any, source: str) -> Pod:
+    metadata, spec, status = (_part(item, key, source) for key in ("metadata", "spec", "status"))
+    if item.get("kind", "Pod") != "Pod":
+        raise HostsError(f"is a {_word(item['kind'])}, not a Pod", source=source)
+    name = metadata.get("name")
+    if not isinstance(name, str) or (fault := subdomain_fault(name)):
+        raise HostsError("has no name" if not isinstance(name, str) else f"its name {fault}", source=source)
+    phase = _word(status.get("phase"))
+    if metadata.get("deletionTimestamp") is not None and phase not in ENDED:
+        phase = "Terminating"
+    node = spec.get("nodeName") or None
+    if node is not None and (not isinstance(node, str) or subdomain_fault(node)):
+        raise HostsError(f"pod {name}: its nodeName is no name of a node", source=source)
+    address = status.get("podIP") or None
+    if address is not None and not (
+        isinstance(address, str) and is_ip_address(address) and "%" not in address
+    ):
+        raise HostsError(f"pod {name}: its podIP is no IP address", source=source)
+    why = "" if phase == RUNNING else _why(status)
+    if phase == RUNNING and address is None:
+        phase, why = "Pending", "it has no address yet"
+    return Pod(name=name, phase=phase, why=why, address=address, node=node)
+
+
+def _part(item: Any, key: str, source: str) -> dict[str, Any]:
+    part = item.get(key) if isinstance(item, dict) else None
+    if not isinstance(part, dict):
+        raise HostsError(f"is no Pod: it has no {key}", source=source)
+    return part
+
+
+def _why(status: dict[str, Any]) -> str:
+    """What the API says of a pod that does not run: its own reason, or the first condition that is not met."""
+    for where in (status, *_dicts(status.get("conditions"))):
+        reason = where.get("reason")
+        if isinstance(reason, str) and reason and where.get("status") != "True":
+            message = where.get("message")
+            said = f"{reason}: {message}" if isinstance(message, str) and message else reason
+            return one_line(said, _MAX_WHY)
+    return ""
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [entry for entry in value[:16] if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
+def _word(value: Any) -> str:
+    return one_line(value, _MAX_WORD) if isinstance(value, str) and value else "Unknown"

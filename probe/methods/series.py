@@ -1,0 +1,164 @@
+"""What the latency methods share: the answer of a series, several source ports a link, and what is written down."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, get_args
+
+import numpy as np
+
+from netprobe.core.scan import Measurement, Stamps
+from netprobe.probe.agent.messages import ProtocolError
+from netprobe.probe.connection import AgentLostError, TaskFailedError, text_field, whole_field
+from netprobe.probe.fleet import Member
+from netprobe.probe.options import ScanOptions
+from netprobe.probe.visits import NS_PER_S, RTT, sample_arrays
+
+_MAX_COUNT = 1 << 40
+SEVERAL_PORTS = "p10, median over the source ports"
+SPREAD_S, SPREAD_RATIO = 20e-6, 0.25
+"""A link whose source ports differ by more than both is told of: it may have several ways of unequal length."""
+_NAMED = 3
+
+
+def rtt_measurement(
+    method: str, options: ScanOptions, members: Sequence[Member], **parameters: Any
+) -> Measurement:
+    """The primary measurement, with what was probed and from where."""
+    return Measurement(
+        id=RTT,
+        key="rtt_s",
+        method=method,
+        unit="s",
+        statistic="p10" if options.source_ports == 1 else SEVERAL_PORTS,
+        parameters={
+            "probes_per_visit": options.probes_per_visit,
+            "interval_s": options.interval_s,
+            "timeout_s": options.timeout_s,
+            **parameters,
+            "source_ports": options.source_ports,
+            "interpolation": "linear",
+            **network_parameters(options, members),
+        },
+    )
+
+
+def network_parameters(options: ScanOptions, members: Sequence[Member]) -> dict[str, Any]:
+    """What was chosen and came of it: ``family``, ``port_range``, ``subnet``, ``interface``, and ``interfaces``,
+    the names of the hosts' interfaces that were probed (those that an agent knows), each with its hosts."""
+    families = {"ipv6" if ":" in member.address else "ipv4" for member in members if member.address}
+    interfaces: dict[str, list[str]] = {}
+    for member in members:
+        for entry in member.hello.addresses if member.hello is not None else ():
+            if entry.address == member.address and entry.interface:
+                interfaces.setdefault(entry.interface, []).append(member.outcome.host.name)
+                break
+    low, high = options.port_range
+    return {
+        "family": families.pop() if len(families) == 1 else options.family,
+        "port_range": [low, high] if high else None,
+        "subnet": options.subnet,
+        "interface": options.interface,
+        "interfaces": interfaces,
+    }
+
+
+def series_message(options: ScanOptions, kind: str, src: Member, dst: Member) -> dict[str, Any]:
+    """What every task that runs a series is told."""
+    return {
+        "type": kind,
+        "address": dst.address,
+        "source": src.address,
+        "count": options.probes_per_visit,
+        "interval_ns": round(options.interval_s * NS_PER_S),
+        "timeout_ns": round(options.timeout_s * NS_PER_S),
+        "stamps": options.stamps,
+    }
+
+
+def checked_answer(answer: dict[str, Any], count: int) -> dict[str, Any]:
+    """The counts and samples of an agent's answer to a probe task. Raises ProtocolError."""
+    if answer.get("type") != "done":
+        raise ProtocolError("an answer that is no result")
+    sent = whole_field(answer, "sent", count)
+    received = whole_field(answer, "received", sent)
+    samples = answer["samples"]
+    stamps = text_field(answer, "stamps")
+    if len(samples) > received or (samples and stamps not in get_args(Stamps)):
+        raise ProtocolError("a result that does not fit its samples")
+    unsent = whole_field(answer, "unsent", count + 16)
+    reason = text_field(answer, "reason")
+    if unsent and reason is None:
+        reason = f"{unsent} probes could not be sent: the host's queue was full (ENOBUFS)"
+    last = 0
+    for seq, _sent_at, rtt in samples:
+        if not last < seq <= count or rtt <= 0:
+            raise ProtocolError("a sample that cannot be")
+        last = seq
+    return {
+        "sent": sent,
+        "received": received,
+        "duplicates": whole_field(answer, "duplicates", _MAX_COUNT),
+        "rejected": whole_field(answer, "rejected", received),
+        "src_port": whole_field(answer, "source_port", 65535),
+        "stamps": stamps if samples else None,
+        "reason": reason,
+        **sample_arrays(samples),
+    }
+
+
+class SourcePorts:
+    """Visits of a link from several source ports, one after the other, and how far their readings differ."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._links = 0
+        self._unequal: list[tuple[float, str]] = []
+
+    async def visit(
+        self, src: Member, dst: Member, one: Callable[[list[int]], Awaitable[dict[str, Any]]]
+    ) -> list[dict[str, Any]]:
+        """The fields of a reading for each port. ``one`` measures from a port that is none of those it is given.
+
+        What fails after the first port costs the ports that are left, not the readings that are there.
+        """
+        readings: list[dict[str, Any]] = []
+        used: list[int] = []
+        for _ in range(self._count):
+            try:
+                fields = await one(used)
+            except (AgentLostError, TaskFailedError, ProtocolError) as error:
+                if not readings:
+                    raise
+                readings.append({"reason": f"{src.outcome.host.name}: {error}"})
+                break
+            readings.append(fields)
+            if fields.get("src_port"):
+                used.append(fields["src_port"])
+        self._note(src, dst, readings)
+        return readings
+
+    def _note(self, src: Member, dst: Member, readings: Sequence[dict[str, Any]]) -> None:
+        p10s = [
+            float(np.percentile(fields["rtt_s"], 10))
+            for fields in readings
+            if "rtt_s" in fields and fields["rtt_s"].size
+        ]
+        if len(p10s) < 2:
+            return
+        self._links += 1
+        spread = max(p10s) - min(p10s)
+        if spread > max(SPREAD_S, SPREAD_RATIO * min(p10s)):
+            self._unequal.append((spread, f"{src.outcome.host.name} to {dst.outcome.host.name}"))
+
+    @property
+    def warnings(self) -> list[str]:
+        """One line where links read differently from port to port."""
+        if not self._unequal:
+            return []
+        worst = sorted(self._unequal, reverse=True)[:_NAMED]
+        named = ", ".join(f"{link} by {1e6 * spread:.0f} us" for spread, link in worst)
+        return [
+            f"{len(self._unequal)} of {self._links} links read differently from one source port to the next, as over "
+            f"several ways of unequal length: {named}"
+        ]
