@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from netprobe.probe.rounds import Link, two_passes
+from netprobe.probe.rounds import Link, Rounds, two_passes
 from netprobe.probe.visits import VisitResult
 
 
@@ -47,7 +47,7 @@ class RoundRobin:
     """Every link once, in the two passes of the circle method, among the hosts alive at the start."""
 
     def __init__(self) -> None:
-        self._rounds: list[list[Link]] | None = None
+        self._rounds: Rounds | None = None
         self._next = 0
 
     def next_round(self, results: Results) -> Sequence[Link] | None:
@@ -63,7 +63,7 @@ class RoundRobin:
         """Known once the first round has been asked for."""
         if self._rounds is None:
             return None
-        return Extent(rounds=len(self._rounds), links=sum(map(len, self._rounds)))
+        return Extent(rounds=len(self._rounds), links=self._rounds.links)
 
 
 class Retrying:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
 
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netprobe.probe.rounds import Link, one_pass, two_passes
+from netprobe.probe.rounds import Link, Rounds, one_pass, two_passes
 
 host_lists = st.lists(st.integers(0, 500), min_size=0, max_size=41, unique=True)
 
@@ -50,4 +53,33 @@ def test_hosts_probe_about_as_often_as_they_are_probed(count: int) -> None:
 
 
 def test_two_hosts_meet_in_both_directions() -> None:
-    assert two_passes([3, 9]) == [[Link(3, 9)], [Link(9, 3)]]
+    assert list(two_passes([3, 9])) == [[Link(3, 9)], [Link(9, 3)]]
+
+
+@given(host_lists, st.integers(1, 2), st.data())
+def test_a_round_is_the_same_whichever_was_looked_at_before(
+    hosts: list[int], passes: int, data: st.DataObject
+) -> None:
+    rounds = Rounds(hosts, passes=passes)
+    assert rounds.links == sum(map(len, rounds))
+    assert rounds[-3:] == list(rounds)[-3:]
+    if rounds:
+        index = data.draw(st.integers(-len(rounds), len(rounds) - 1))
+        assert rounds[index] == list(rounds)[index]
+        assert rounds.ends(index).tolist() == [[link.src, link.dst] for link in rounds[index]]
+    with pytest.raises(IndexError, match=f"of {len(rounds)}"):
+        rounds[len(rounds)]
+
+
+def test_the_rounds_of_4096_hosts_take_the_memory_of_one() -> None:
+    tracemalloc.start()
+    rounds = two_passes(range(4096))
+    met = np.zeros((4096, 4096), dtype=np.uint8)
+    for index in range(len(rounds)):
+        ends = rounds.ends(index)
+        met[ends[:, 0], ends[:, 1]] += 1
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak - met.nbytes < 1 << 20
+    np.fill_diagonal(met, 1)
+    assert met.min() == met.max() == 1
