@@ -17,7 +17,6 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-
 _EMPTY = -1
 """The seat that an odd number of hosts leaves empty."""
 
