@@ -22,6 +22,7 @@ from netprobe.cli.launching import (
     ViaOption,
 )
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption
+from netprobe.cli.probing import PortRangeOption
 
 SecondsOption = Annotated[
     float, typer.Option("--seconds", help="Length of each test; its first fifth does not count.")
@@ -51,9 +52,7 @@ def capacity(
     python: PythonOption = None,
     setup: SetupOption = None,
     fan_out: FanOutOption = None,
-    port_range: Annotated[
-        str | None, typer.Option("--port-range", metavar="LOW-HIGH", help="Ports to use (any otherwise).")
-    ] = None,
+    port_range: PortRangeOption = None,
     seconds: SecondsOption = 1.0,
     streams: StreamsOption = 2,
     repeats: RepeatsOption = 2,

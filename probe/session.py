@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
-import signal
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +24,7 @@ from netprobe.probe.methods.latency import latency_method
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.result import ScanOutcome, build_outcome
 from netprobe.probe.rounds import Link
+from netprobe.probe.stopping import signals_set, until_stopped
 from netprobe.probe.visits import VisitResult
 
 Clock = Callable[[], float]
@@ -82,10 +80,8 @@ class Session:
         for phase in self._phases:
             unable = await phase.method.prepare(self.fleet.members)
             if phase is self._phases[0]:
-                for (
-                    index,
-                    reason,
-                ) in unable.items():  # without the primary measurement it has no place in a map
+                # Without the primary measurement a host has no place in a map.
+                for index, reason in unable.items():
                     self.fleet.fail(self.fleet.members[index], "failed", reason)
             try:
                 await self._run_phase(phase, unable)
@@ -412,40 +408,3 @@ def run_scan(
             )
 
     return asyncio.run(main())
-
-
-async def until_stopped(work: Any, stop: asyncio.Event | None) -> bool:
-    """Run ``work`` to its end, or cancel it when ``stop`` is set; whether it was stopped."""
-    task = asyncio.ensure_future(work)
-    waiting = asyncio.ensure_future(stop.wait()) if stop is not None else None
-    try:
-        await asyncio.wait(
-            {task} if waiting is None else {task, waiting}, return_when=asyncio.FIRST_COMPLETED
-        )
-        if task.done():
-            task.result()
-            return False
-        return True
-    finally:
-        for future in (task, waiting):
-            if future is not None:
-                future.cancel()
-        await asyncio.gather(*(f for f in (task, waiting) if f is not None), return_exceptions=True)
-
-
-@contextlib.contextmanager
-def signals_set(stop: asyncio.Event) -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    loop = asyncio.get_running_loop()
-    handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.getsignal(number) for number in handled}
-    for number in handled:
-        loop.add_signal_handler(number, stop.set)
-    try:
-        yield
-    finally:
-        for number in handled:
-            loop.remove_signal_handler(number)
-            signal.signal(number, before[number])

@@ -22,7 +22,7 @@ from netprobe.probe.flows import Flow, FlowResult, close_flows, ramp_of, run_flo
 from netprobe.probe.launch import Launcher
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.result import HostOutcome
-from netprobe.probe.session import signals_set, until_stopped
+from netprobe.probe.stopping import signals_set, until_stopped
 
 SLICES = 10
 MEASUREMENT = "capacity"
