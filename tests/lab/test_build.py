@@ -253,7 +253,9 @@ class TestRealLabs:
         self, damage: Callable[[Lab], object], reason: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
         lab = up(PAIR, name=NAME)
-        inside = subprocess.Popen(lab.exec_argv(lab.hosts[0].name, ["sleep", "1000"]))
+        command = ["sh", "-c", "echo in; exec sleep 1000"]
+        inside = subprocess.Popen(lab.exec_argv(lab.hosts[0].name, command), stdout=subprocess.PIPE)
+        assert inside.stdout is not None and inside.stdout.readline() == b"in\n"  # or it would find no lab
         damage(lab)
         assert [one.reason for one in remains() if one.name == NAME and reason in one.reason]
         assert NAME not in [one.name for one in list_labs()]
