@@ -15,7 +15,6 @@ from netprobe.probe.options import ScanOptions
 from netprobe.probe.visits import NS_PER_S, RTT, sample_arrays
 
 _MAX_COUNT = 1 << 40
-SEVERAL_PORTS = "p10, median over the source ports"
 SPREAD_S, SPREAD_RATIO = 20e-6, 0.25
 """A link whose source ports differ by more than both is told of: it may have several ways of unequal length."""
 _NAMED = 3
@@ -30,13 +29,14 @@ def rtt_measurement(
         key="rtt_s",
         method=method,
         unit="s",
-        statistic="p10" if options.source_ports == 1 else SEVERAL_PORTS,
+        statistic="p10",
         parameters={
             "probes_per_visit": options.probes_per_visit,
             "interval_s": options.interval_s,
             "timeout_s": options.timeout_s,
             **parameters,
             "source_ports": options.source_ports,
+            **({} if options.source_ports == 1 else {"over_source_ports": "median"}),
             "interpolation": "linear",
             **network_parameters(options, members),
         },

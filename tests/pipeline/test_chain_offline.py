@@ -13,6 +13,8 @@ from netprobe.core.map import Map
 from netprobe.core.scan import Scan
 from netprobe.pipeline import export_hostfile, map_scan, plan_order
 from netprobe.pipeline.mapping import connected
+from netprobe.probe.methods.latency import latency_method
+from netprobe.probe.options import ScanOptions
 from tests.documents import INSIDE_S, make_scan, permuted, rack_labels, rack_rtt, rack_scan
 
 
@@ -184,3 +186,10 @@ def test_slow_hosts_alone_are_no_locality() -> None:
         rtt[:, 4] += 1e-3
         found += map_scan(make_scan(rtt, visits=False)).verdict.locality == "found"
     assert found <= 2
+
+
+def test_every_scan_that_can_be_asked_for_can_be_mapped() -> None:
+    for options in (ScanOptions(), ScanOptions(source_ports=4), ScanOptions(latency="tcp", source_ports=2)):
+        measurement = latency_method(options).measurement
+        scan = make_scan(rack_rtt([4, 4], seed=2)).model_copy(update={"measurements": [measurement]})
+        assert map_scan(scan).verdict.locality == "found"
