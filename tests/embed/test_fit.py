@@ -103,7 +103,7 @@ def test_plink_fits_what_can_be_fitted() -> None:
         assert np.median(np.abs(model - target)[target > 0] / target[target > 0]) < 0.02
 
 
-def test_plink_takes_the_larger_direction_and_robust_does_not() -> None:
+def test_plink_takes_the_larger_direction_and_ensemble_does_not() -> None:
     lopsided = np.array([[0.0, 1.0], [3.0, 0.0]])
     assert fit_embedding(lopsided, options=PLINK, seed=0).distance_s[0, 1] == pytest.approx(3.0, rel=0.01)
     assert fit_embedding(lopsided, options=QUICK, seed=0).distance_s[0, 1] == pytest.approx(1.25)
@@ -119,7 +119,7 @@ def test_the_unit_does_not_matter(options: EmbedOptions) -> None:
 
 
 @settings(max_examples=25)
-@given(st.integers(1, 9), st.integers(0, 10**6), st.sampled_from(["robust", "plink"]), st.booleans())
+@given(st.integers(1, 9), st.integers(0, 10**6), st.sampled_from(["ensemble", "plink"]), st.booleans())
 def test_the_result_is_always_well_formed(n: int, seed: int, method: Any, zeros: bool) -> None:
     rng = np.random.default_rng(seed)
     rtt = rng.uniform(0, 1e-3, (n, n))
