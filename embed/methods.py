@@ -31,7 +31,7 @@ from netprobe.embed.tree import grow_forest
 _LARGEST_WITH_RESTARTS = 128
 _LARGEST_IN_DOUBLE = 256
 _LARGEST_WITH_ALL_ITERATIONS = 512
-_FEWER_ITERATIONS = 100
+_FEWER_ITERATIONS = 60
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -80,9 +80,14 @@ def block(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Parts:
 
 
 def ensemble(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Parts:
-    """Forest, blocks and embedding, each on the same capped and levelled distances."""
+    """Forest, blocks and embedding, each on the same capped and levelled distances.
+
+    Above 512 hosts the embedding is no candidate: trees and blocks need no help there, and it is the slowest.
+    """
     level, heights = _level_ground(prepared, options)
     parts = _structured(level, heights, seed=seed, names=("ultrametric", "block"))
+    if len(heights) > _LARGEST_WITH_ALL_ITERATIONS:
+        return parts
     drawn = _embedded(level, options=options, seed=seed, huber_delta=options.huber_delta)
     return Parts(
         levels=parts.levels | drawn.levels,

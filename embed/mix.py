@@ -1,8 +1,8 @@
 """From candidates to one distance: how much of each, and which heights stay, judged on hidden pairs.
 
 Candidates are averaged in the logarithm. The habitual weights are equal ones for the forest and the blocks
-and none for the embedding; other weights are taken only where the hidden pairs speak for them by more than
-two standard errors (wide-area fleets, where hosts do stand in a plane, are such a case).
+and none for the embedding; other weights are taken only where the hidden pairs speak for them by three
+standard errors and five per cent (wide-area fleets, where hosts do stand in a plane, are such a case).
 
 A height within what readings vary by says nothing about where a host stands, and is levelled out of the
 distances; a host slow beyond that keeps its excess, for every plan pays it. Where levelling makes the hidden
@@ -23,11 +23,12 @@ _HABIT = {"ultrametric": 0.5, "block": 0.5}
 _STEP = 0.1
 # Fewer hidden pairs than this decide nothing.
 _FEWEST_TO_DECIDE = 20
-_STANDARD_ERRORS = 2.0
+_STANDARD_ERRORS = 3.0
+_LEAST_GAIN = 0.05
 # Errors count as their square up to this many medians, then linearly (Huber 1964).
 _ROBUST = 2.0
 # Levelling may make the median error this much larger before all heights stay.
-_LEVELLING_COST = 1.15
+_LEVELLING_COST = 1.5
 # A height below this many deviations of a reading is levelled, and from twice as many on it stays whole.
 _LEVELLED = 2.0
 _FEWEST_FOR_NOISE = 5
@@ -92,8 +93,10 @@ def _weights(
 
     candidates = _simplex(len(names))
     best = min(candidates, key=lambda weights: float(losses(weights).mean()))
-    gain = losses(np.array([habit[name] for name in names])) - losses(best)
-    if gain.mean() <= _STANDARD_ERRORS * gain.std() / np.sqrt(len(gain)):
+    habitual = losses(np.array([habit[name] for name in names]))
+    gain = habitual - losses(best)
+    doubt = _STANDARD_ERRORS * gain.std() / np.sqrt(len(gain))
+    if gain.mean() <= max(doubt, _LEAST_GAIN * habitual.mean()):
         return habit
     return {name: float(weight) for name, weight in zip(names, best)}
 

@@ -23,7 +23,7 @@ _LEAST_NOISE = 0.02
 # Width of the kernel in units of what chance does to a gap between two rows of one rack.
 _SLACK = 1.2
 # Third hosts that are asked how far apart two unmeasured ones are: beyond it costs more than it tells.
-_WITNESSES = 128
+_WITNESSES = 64
 # A missing pair needs likes of this much weight in all before their average is believed.
 _ENOUGH_WEIGHT = 0.5
 
@@ -95,7 +95,10 @@ def _joined_gaps(gap: NDArray[np.float64], measured: NDArray[np.bool_]) -> NDArr
     hosts of different racks may share no row entry that tells them apart, while hosts like the one are seen
     to be unlike the other. Two witnesses are needed, for a gap may itself be one of the misjudged ones.
     """
-    if len(gap) < 4 or measured.sum() == len(measured) * (len(measured) - 1):
+    n = len(gap)
+    share = measured.sum() / max(n * (n - 1), 1)
+    if n < 4 or share == 1.0 or (n > _WITNESSES and share > 0.5):
+        # Large rows with few holes have enough in common.
         return gap
     finite = np.where(np.isfinite(gap), gap, np.nan)
     witnesses = np.arange(len(gap)) if len(gap) <= _WITNESSES else np.linspace(0, len(gap) - 1, _WITNESSES)
