@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 from _datacentre import CELLS, CHOOSING, PLACEMENTS, REPORTED, Family, Fleet, Placement, make_fleet, paia
@@ -29,10 +31,10 @@ def fitted(**options: object) -> Method:
 
 def apart(points: Matrix) -> Matrix:
     """(N, N) Euclidean distances."""
-    return np.sqrt(((points[:, None, :] - points[None, :, :]) ** 2).sum(axis=2))
+    return np.asarray(np.sqrt(((points[:, None, :] - points[None, :, :]) ** 2).sum(axis=2)))
 
 
-def classical(matrix: Matrix, seed: int) -> Matrix:
+def classical(matrix: Matrix, _seed: int) -> Matrix:
     """Classical scaling (Torgerson 1952)."""
     return apart(classical_scaling(matrix, dimensions=DIMENSIONS))
 
@@ -57,12 +59,12 @@ def scaled(*, metric: bool) -> Method:
     return run
 
 
-def average_linkage(matrix: Matrix, seed: int) -> Matrix:
+def average_linkage(matrix: Matrix, _seed: int) -> Matrix:
     """The heights at which average linkage joins the raw logarithms."""
     from scipy.cluster.hierarchy import cophenet
     from scipy.spatial.distance import squareform
 
-    return np.exp(squareform(cophenet(tree(matrix))))
+    return np.asarray(np.exp(squareform(cophenet(tree(matrix)))))
 
 
 def tree(matrix: Matrix) -> Matrix:
@@ -78,10 +80,10 @@ def methods(n: int) -> dict[str, Method]:
     """What is compared at this size: scikit-learn's MDS takes minutes above a few hundred hosts."""
     ours: dict[str, Method] = {f"netprobe {name}": fitted(method=name) for name in METHODS if name != "plink"}
     peers: dict[str, Method] = {
-        "raw": lambda matrix, seed: matrix,
-        "eq. 4.1, alpha 1": fitted(method="plink"),
-        "eq. 4.1, alpha 2": fitted(method="plink", alpha=2.0),
-        "eq. 4.1, alpha 1, heights": fitted(method="plink", heights=True),
+        "raw": lambda matrix, _seed: matrix,
+        "eq. 4.1, alpha 1": fitted(method="plink", held_out=0.0),
+        "eq. 4.1, alpha 2": fitted(method="plink", held_out=0.0, alpha=2.0),
+        "eq. 4.1, alpha 1, heights": fitted(method="plink", held_out=0.0, heights=True),
         "classical MDS": classical,
         "average linkage": average_linkage,
     }
@@ -114,10 +116,11 @@ def one_cell(
     cell: str,
     seeds: range,
     family: Family,
-    chosen: dict[str, Method],
+    names: list[str],
     both_directions: bool,
 ) -> list[tuple[str, ...]]:
-    """One row a method."""
+    """One row a method of these ``names``."""
+    chosen = {name: method for name, method in methods(n).items() if name in names}
     scores: dict[str, list[float]] = {name: [] for name in chosen}
     racks: dict[str, list[float]] = {name: [] for name in chosen}
     seconds = dict.fromkeys(chosen, 0.0)
@@ -159,29 +162,40 @@ def main() -> None:
         action="store_true",
         help="give netprobe both directions of a pair instead of the larger one",
     )
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="cells at a time")
     options = parser.parse_args()
     if options.hosts < 4 or (options.seeds is not None and options.seeds < 1):
         parser.error(f"--hosts {options.hosts} --seeds {options.seeds}: at least 4 hosts and 1 seed")
     n = options.hosts
     count = options.seeds or (24 if n <= 64 else 4 if n <= 256 else 1)
     family, first = (REPORTED, REPORTED_SEEDS) if options.family == "reported" else (CHOOSING, CHOOSING_SEEDS)
-    chosen = methods(n)
-    if options.methods:
-        chosen = {k: v for k, v in chosen.items() if any(word in k for word in options.methods)}
-        if not chosen:
-            parser.error(f"no method's name holds one of {', '.join(options.methods)}")
+    words = options.methods or [""]
+    names = [name for name in methods(n) if any(word in name for word in words)]
+    if not names:
+        parser.error(f"no method's name holds one of {', '.join(words)}")
     heading(
         f"{n} hosts, family {family.name!r}, seeds {first} to {first + count - 1}. PAIA: dissertation, 6.2.5. "
         "AMI: average linkage cut at the true number of racks (packed) or rows (spread).\n"
         "Methods were chosen on the family 'choosing' with seeds from 1000 on, and on no other."
     )
     columns = ("cell", "method", "PAIA mean", "min", "95 % interval", "below raw", "AMI", "CPU s")
-    for placement in PLACEMENTS:
-        for cell in options.cells:
-            seeds = range(first, first + count)
-            table(
-                columns, one_cell(n, placement, cell, seeds, family, chosen, options.both_directions)
+    cells = [(placement, cell) for placement in PLACEMENTS for cell in options.cells]
+    with ProcessPoolExecutor(options.jobs) as pool:
+        waiting = [
+            pool.submit(
+                one_cell,
+                n,
+                placement,
+                cell,
+                range(first, first + count),
+                family,
+                names,
+                options.both_directions,
             )
+            for placement, cell in cells
+        ]
+        for rows in waiting:
+            table(columns, rows.result())
 
 
 if __name__ == "__main__":

@@ -23,7 +23,10 @@ ElasticityOption = Annotated[
     ),
 ]
 MethodOption = Annotated[
-    str, typer.Option("--method", help="ensemble (default), ultrametric, block, huber, or plink: eq. 4.1 as published.")
+    str,
+    typer.Option(
+        "--method", help="ensemble (default), ultrametric, block, huber, or plink: eq. 4.1 as published."
+    ),
 ]
 AlphaOption = Annotated[
     float | None, typer.Option("--alpha", min=1.0, max=2.0, help="Exponent of the embedding's distance.")

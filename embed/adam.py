@@ -60,9 +60,7 @@ def fit_adam(
             asarray(array.astype(kind)) for array in (distance, measured, starts, free)
         )
         problem = _Problem(target, mask, alpha=alpha, heights=heights, huber_delta=huber_delta)
-        return _descend(
-            problem, [points, heights_free], iterations=iterations, learning_rate=learning_rate
-        )
+        return _descend(problem, [points, heights_free], iterations=iterations, learning_rate=learning_rate)
 
 
 def _descend(problem: _Problem, values: list[Any], *, iterations: int, learning_rate: float) -> AdamFit:

@@ -128,9 +128,7 @@ def _level_ground(prepared: Prepared, options: EmbedOptions) -> tuple[Prepared, 
     return levelled(capped, heights), heights
 
 
-def _structured(
-    level: Prepared, heights: NDArray[np.float64], *, seed: int, names: tuple[str, ...]
-) -> Parts:
+def _structured(level: Prepared, heights: NDArray[np.float64], *, seed: int, names: tuple[str, ...]) -> Parts:
     smoothed = smooth(level)
     blocks = np.log(smoothed + LEAST_DISTANCE)
     levels, spread = {"block": blocks}, np.zeros_like(blocks)
@@ -138,14 +136,10 @@ def _structured(
         forest = grow_forest(np.where(level.measured, level.distance, smoothed), seed=seed)
         levels["ultrametric"] = forest.level
         spread = np.sqrt(forest.spread**2 + (forest.level - blocks) ** 2 / 4)
-    return Parts(
-        levels={name: levels[name] for name in names}, heights=heights, spread=spread, fitted=level
-    )
+    return Parts(levels={name: levels[name] for name in names}, heights=heights, spread=spread, fitted=level)
 
 
-def _embedded(
-    source: Prepared, *, options: EmbedOptions, seed: int, huber_delta: float | None
-) -> Parts:
+def _embedded(source: Prepared, *, options: EmbedOptions, seed: int, huber_delta: float | None) -> Parts:
     fit = _fit(source, options=options, seed=seed, huber_delta=huber_delta)
     n = len(source.distance)
     return Parts(

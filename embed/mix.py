@@ -105,9 +105,7 @@ def _simplex(size: int) -> list[NDArray[np.float64]]:
     steps = round(1.0 / _STEP)
     if size == 2:
         return [np.array([k, steps - k]) / steps for k in range(steps + 1)]
-    return [
-        np.array([k, m, steps - k - m]) / steps for k in range(steps + 1) for m in range(steps - k + 1)
-    ]
+    return [np.array([k, m, steps - k - m]) / steps for k in range(steps + 1) for m in range(steps - k + 1)]
 
 
 def _level(parts: Parts, mix: Mix) -> NDArray[np.float64]:
