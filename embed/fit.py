@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from netprobe.embed.interval import interval_factor
 from netprobe.embed.methods import DENOISERS, Parts, draw, embedded_model
 from netprobe.embed.mix import Mix, choose, mixed
 from netprobe.embed.prepare import (
+    LOOSE_CAP,
     Prepared,
     canonical_order,
     check_matrix,
@@ -19,13 +20,19 @@ from netprobe.embed.prepare import (
     prepare,
     reordered,
     unidentified_pairs,
+    winsorise,
     without,
 )
 from netprobe.embed.records import Embedding, EmbedOptions
+from netprobe.embed.smooth import smooth
 from netprobe.embed.starts import principal_axes
 
 # Fewer held-out pairs than this say nothing about a median.
 _FEWEST_HELD_OUT = 5
+# The loose cap is taken when it leaves less than this share of the error.
+_MUCH_BETTER = 0.8
+_FEWEST_FOR_A_CAP = 20
+_ENOUGH_FOR_A_CAP = 256
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -58,13 +65,15 @@ def fit_embedding(distance_s: NDArray[np.float64], *, options: EmbedOptions, see
         return _trivial(prepared, options, library)
     order = canonical_order(prepared)
     ordered = reordered(prepared, order)
+    cap = fitting_cap(ordered, options, seed=seed)
+    options = replace(options, winsorise=cap)
     parts, trial = run(ordered, options, seed=seed)
     fit = parts.fit
     assert parts.fitted is not None
     if fit is None:
         fit = draw(parts.fitted, options=options, seed=seed)
     own = options.method in ("huber", "plink")
-    heights = fit.heights if own else parts.heights - parts.heights.min()
+    heights = fit.heights if own or not parts.heights.any() else parts.heights - parts.heights.min()
     factor = interval_factor(trial.error, trial.doubt, parts.spread, noise=trial.mix.noise)
     back = np.argsort(order)
     both = np.ix_(back, back)
@@ -77,10 +86,34 @@ def fit_embedding(distance_s: NDArray[np.float64], *, options: EmbedOptions, see
         held_out_pairs=len(trial.error),
         interval_factor=None if factor is None else factor[both],
         weights=dict(trial.mix.weights),
+        cap=cap,
         backend=library,
         converged=fit.converged,
         unidentified=unidentified_pairs(prepared.measured),
     )
+
+
+def fitting_cap(ordered: Prepared, options: EmbedOptions, *, seed: int) -> float:
+    """The cap of outliers for this fleet: the one asked for, or a loose one where paths follow no tree.
+
+    A cap rests on the ultrametric inequality. Where it does not hold, at all as between cities, the cap
+    itself spoils the distances, and block smoothing with a loose one predicts hidden pairs far better.
+    """
+    if options.method == "plink" or options.winsorise >= LOOSE_CAP or options.held_out == 0.0:
+        return options.winsorise
+    n = len(ordered.distance)
+    some = np.unique(np.linspace(0, n - 1, min(n, _ENOUGH_FOR_A_CAP)).round().astype(np.intp))
+    part = reordered(ordered, some)
+    hidden = hold_out(part.measured, share=options.held_out, seed=seed)
+    scored = np.triu(hidden) & (part.distance > 0)
+    rest = without(part, hidden)
+    if int(scored.sum()) < _FEWEST_FOR_A_CAP or not rest.distance.any():
+        return options.winsorise
+    errors = []
+    for cap in (options.winsorise, LOOSE_CAP):
+        guess = smooth(winsorise(rest, factor=cap))[scored]
+        errors.append(float(np.median(np.abs(np.log(np.maximum(guess, 1e-9) / part.distance[scored])))))
+    return LOOSE_CAP if errors[1] < _MUCH_BETTER * errors[0] else options.winsorise
 
 
 def run(ordered: Prepared, options: EmbedOptions, *, seed: int) -> tuple[Parts, _Trial]:
@@ -130,6 +163,7 @@ def _trivial(prepared: Prepared, options: EmbedOptions, library: str) -> Embeddi
         held_out_pairs=0,
         interval_factor=None,
         weights={},
+        cap=options.winsorise,
         backend=library,
         converged=True,
         unidentified=unidentified_pairs(prepared.measured),

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from netprobe.embed.adam import AdamFit, fit_adam
 from netprobe.embed.arrays import resolve
 from netprobe.embed.heights import levelled, relative_heights
-from netprobe.embed.prepare import Prepared, winsorise
+from netprobe.embed.prepare import LOOSE_CAP, Prepared, winsorise
 from netprobe.embed.records import EmbedOptions, Method
 from netprobe.embed.smooth import LEAST_DISTANCE, smooth
 from netprobe.embed.starts import starting_points
@@ -124,6 +124,9 @@ def draw(level: Prepared, *, options: EmbedOptions, seed: int) -> AdamFit:
 
 def _level_ground(prepared: Prepared, options: EmbedOptions) -> tuple[Prepared, NDArray[np.float64]]:
     capped = winsorise(prepared, factor=options.winsorise)
+    if options.winsorise >= LOOSE_CAP:
+        # Without racks there is nothing that a height could be told by.
+        return capped, np.zeros(len(capped.distance))
     heights = relative_heights(capped)
     return levelled(capped, heights), heights
 

@@ -14,6 +14,8 @@ from netprobe.core.errors import InputError
 _DIRECTION_SLACK = 1.25
 # A cap looks at this many intermediate hosts at most: beyond it costs more than it tells.
 _INTERMEDIATES = 128
+# A cap this loose touches gross outliers only: for fleets whose paths follow no tree.
+LOOSE_CAP = 3.0
 # Digits kept after dividing by the scale, so that a change of unit changes no result.
 _DIGITS = 9
 

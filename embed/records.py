@@ -95,6 +95,7 @@ class Embedding:
     interval_factor: (N, N) f such that nine of ten readings of a link lie in d / f to d * f, from the same
         held-out pairs; None where they are too few. A link that was measured is surer than that.
     weights: what the distances were mixed of, summing to 1.
+    cap: the multiple of what neighbours allow at which outliers were capped.
     backend: the array library the embedding was fitted with.
     converged: whether the last fifth of the iterations changed the loss by less than one per cent.
     unidentified: (N, N) true where no chain of measured pairs joins two hosts, so that their distance is a
@@ -109,6 +110,7 @@ class Embedding:
     held_out_pairs: int
     interval_factor: NDArray[np.float64] | None
     weights: dict[str, float]
+    cap: float
     backend: str
     converged: bool
     unidentified: NDArray[np.bool_]

@@ -129,7 +129,7 @@ def _layer(
             "iterations": options.iterations,
             "learning_rate": options.learning_rate,
             "huber_delta": options.huber_delta,
-            "winsorise": options.winsorise,
+            "winsorise": fit.cap,
             "held_out": options.held_out,
             "converged": fit.converged,
             "weights": fit.weights,

@@ -88,7 +88,7 @@ def test_intervals_of_unmeasured_links_hold_nine_of_ten_readings(share: float) -
         assert fit.interval_factor is not None
         assert (fit.interval_factor >= 1.0).all()
         unseen = np.triu(np.isnan(rtt), 1)
-        off = np.abs(np.log(fleet.larger_s / np.where(unseen, fit.distance_s, 1.0)))[unseen]
+        off = np.abs(np.log(fleet.larger_s[unseen] / fit.distance_s[unseen]))
         held += int((off <= np.log(fit.interval_factor[unseen])).sum())
         links += int(unseen.sum())
     assert 0.84 <= held / links <= 0.96
@@ -102,6 +102,22 @@ def test_most_pairs_may_be_missing_where_readings_are_clean() -> None:
     error = np.abs(fit.distance_s[unseen] / fleet.clean_s[unseen] - 1)
     assert np.median(error) < 0.04
     assert paia(fleet.hops, fit.distance_s) > 0.95
+
+
+def test_the_cap_gives_way_where_hosts_stand_in_a_plane() -> None:
+    rng = np.random.default_rng(3)
+    points = rng.uniform(0, 1, (60, 2))
+    plane = np.sqrt(((points[:, None] - points[None]) ** 2).sum(axis=2)) * np.exp(
+        rng.normal(0, 0.05, (60, 60))
+    )
+    hidden = np.triu(rng.random((60, 60)) < 0.2, 1)
+    rtt = np.where(hidden | hidden.T, np.nan, plane)
+    fit = fit_embedding(rtt, options=EmbedOptions(), seed=0)
+    assert fit.cap == 3.0 and fit.weights["embedding"] > 0.5
+    truth = np.sqrt(((points[:, None] - points[None]) ** 2).sum(axis=2))
+    assert np.median(np.abs(fit.distance_s[hidden] / truth[hidden] - 1)) < 0.06
+    tree = make_fleet(60, placement="packed", cell="N3", seed=SEED)
+    assert fit_embedding(tree.larger_s, options=QUICK["ensemble"], seed=0).cap == 1.25
 
 
 def test_gradients_are_those_of_the_loss() -> None:
