@@ -70,7 +70,7 @@ def alike(gap: NDArray[np.float64], *, common: float) -> NDArray[np.float64]:
 
 def _width(floor: float, common: float) -> float:
     # A gap is a mean over the hosts both were measured to: the more of them, the less it varies by chance.
-    return floor * (2.0 / common) ** 0.25 * _SLACK
+    return float(floor * (2.0 / common) ** 0.25 * _SLACK)
 
 
 def _profile_gaps(level: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
