@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +12,6 @@ from typing import Any
 import pytest
 
 from netprobe.lab import Lab, LabHost, parse_spec, temporary
-from netprobe.lab.switch import COMPILE_FLAGS, SOURCE
 
 _TRAFFIC = Path(__file__).with_name("traffic.py")
 
@@ -26,25 +24,6 @@ def small_lab() -> Iterator[Lab]:
     spec = parse_spec("{name: small, racks: [2, 2], delay_inside: 50us, delay_between: 150us}")
     with temporary(spec, seed=5) as lab:
         yield lab
-
-
-@pytest.fixture(scope="session")
-def compiled_switch(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The switch, compiled once, with every warning an error."""
-    path = tmp_path_factory.mktemp("switch") / "switch"
-    compiler = shutil.which("cc") or shutil.which("gcc") or "clang"
-    subprocess.run([compiler, *COMPILE_FLAGS, "-Werror", "-o", str(path), str(SOURCE)], check=True)
-    return path
-
-
-@pytest.fixture
-def no_compiling(compiled_switch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Labs of this process take the switch that is there: half of the time of making a lab is gcc's."""
-
-    def copy(directory: Path, *, lock: int) -> Path:
-        return Path(shutil.copy(compiled_switch, directory / "switch"))
-
-    monkeypatch.setattr("netprobe.lab.build.compile_switch", copy)
 
 
 def _traffic(args: Sequence[str]) -> subprocess.Popen[str]:

@@ -80,7 +80,7 @@ UP = f"from netprobe.lab import *; up(load_spec('racks-3-6-9'), seed=1, name='{N
 
 
 @pytest.mark.lab
-@pytest.mark.usefixtures("left_nothing", "no_compiling")
+@pytest.mark.usefixtures("left_nothing")
 class TestRealLabs:
     def test_up_and_down_leave_nothing(self) -> None:
         lab = up(load_spec("racks-6-6-4"), seed=1, name=NAME)
