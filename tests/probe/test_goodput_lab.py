@@ -57,7 +57,10 @@ def test_no_reading_depends_on_its_round(lab: Lab, outcome: ScanOutcome) -> None
     racks = np.array(racks_of(lab))
     # With two flows on an uplink at once, or two ends in one host, half of the rate would be left to each. A
     # busy moment of this machine may slow some readings, and none is faster than what the switch lets pass.
-    for links in (racks[:, None] != racks[None, :], (racks[:, None] == racks[None, :]) & ~np.eye(8, dtype=bool)):
+    for links in (
+        racks[:, None] != racks[None, :],
+        (racks[:, None] == racks[None, :]) & ~np.eye(8, dtype=bool),
+    ):
         share = matrix[links] / GOODPUT
         assert np.isfinite(share).all()
         assert 0.75 < np.median(share) < 1.1, share

@@ -128,7 +128,9 @@ def test_no_series_is_held_back(reflector: Reflector, interval_ns: int, count: i
     series = Series("127.0.8.1", reflector.port, "127.0.8.6", TOKEN, 7, count, interval_ns, SECOND, "kernel")
     result = series.run()
     assert reflector.rate.refused == before
-    assert result["sent"] == count and result["received"] > 0  # what is missing, a stalled machine has dropped
+    assert (
+        result["sent"] == count and result["received"] > 0
+    )  # what is missing, a stalled machine has dropped
 
 
 @pytest.mark.parametrize(
