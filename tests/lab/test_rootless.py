@@ -17,7 +17,14 @@ import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from netprobe.cluster import find_groups
+from netprobe.cluster.score import adjusted_rand_index
+from netprobe.core.document import load_document
+from netprobe.core.scan import Scan
+from netprobe.lab import load_truth
 
 # Labs of root's tests use the same cores, and take the same lock.
 pytestmark: list[pytest.MarkDecorator] = [pytest.mark.lab] if os.geteuid() == 0 else []
@@ -124,12 +131,16 @@ def test_a_scan_of_a_lab_finds_the_racks(user: User) -> None:
     # Without real-time priority the switch is late by milliseconds while the cores are busy: racks further apart.
     spec, out = user.folder / "spec.yaml", user.folder / "out"
     spec.write_text("{name: user, racks: [4, 3], delay_inside: 100us, delay_between: 20ms}\n")
-    args = ("scan", "--lab", str(spec), "--seed", "7", "--out", str(out), "--only", "map", "--json")
+    args = ("scan", "--lab", str(spec), "--seed", "7", "--out", str(out), "--only", "scan", "--json")
     code, text, err = user.run(*args, "--probes", "30")
     assert code == 0, err
-    summary = json.loads(text)
-    assert (summary["ari"], summary["racks"]) == (1.0, 2)
-    assert (out / "map.json").stat().st_uid == user.folder.stat().st_uid
+    assert json.loads(text)["status"] == "ok"
+    scan, truth = load_document(Scan, out / "scan.json"), load_truth(out / "truth.json")
+    found = np.nan_to_num(scan.rtt_s.p10)
+    labels = find_groups((found + found.T) / 2, found, seed=0)[0].labels
+    rack_of = {name: group.id for group in truth.groups for name in group.hosts}
+    assert adjusted_rand_index([rack_of[host.name] for host in scan.hosts], labels.tolist()) == 1.0
+    assert (out / "scan.json").stat().st_uid == user.folder.stat().st_uid
     assert not _alive()
 
 

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.lab
 
 RATE_BIT_S = 50e6
 GOODPUT = RATE_BIT_S / 8 * 1448 / 1514  # payload of full frames, without their checksum and preamble
-SPEC = "{name: goodput-4to1, racks: [4, 4], host_rate: 50Mbit/s, uplink_rate: 50Mbit/s}"
+SPEC = "{name: goodput-4to1, racks: [4, 4], delay_between: 1ms, host_rate: 50Mbit/s, uplink_rate: 50Mbit/s}"
 
 
 @pytest.fixture(scope="module")
