@@ -27,6 +27,7 @@ def in_this_process(capsys: Capture, *args: str) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.timeout(600)
 def test_an_example_as_a_user_scans_it(tmp_path: Path) -> None:
     """The command itself, in a process of its own, all of its defaults."""
     for attempt in range(ATTEMPTS):

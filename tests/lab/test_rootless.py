@@ -167,8 +167,7 @@ def test_labs_stand_between_commands_and_the_last_takes_its_holder_along(user: U
     assert Path(made["hosts_file"]).read_text(encoding="ascii").count("\n") == 3
     assert Path(made["directory"]).parent == user.folder / "netprobe" / "labs"
     there = made["hosts"][1]["address"]
-    assert user.run("lab", "exec", "pair", "--", "ping", "-c1", "-W30", there)[0] == 0
-    assert user.run("lab", "exec", "pair", "--", "sh", "-c", "exit 7")[0] == 7
+    assert user.run("lab", "exec", "pair", "--", "sh", "-c", f"ping -c1 -W30 {there} && exit 7")[0] == 7
     assert user.run("lab", "set", "pair", made["hosts"][1]["name"], "down=true")[0] == 0
     assert user.run("lab", "exec", "pair", "--", "ping", "-c1", "-W1", there)[0] == 1
     code, _, err = user.run("lab", "up", "pair", "--name", "second", "--sshd")
