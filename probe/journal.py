@@ -35,6 +35,7 @@ _RECORDS: dict[str, type[GoodputReading | PathReading]] = {"goodput": GoodputRea
 _TEXTS = frozenset({"measurement", "method", "stamps", "reason"})
 _SECONDS = frozenset({"started_s", "duration_s"})
 _MOST = 1 << 31
+_encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 _ARRAYS = {"seq": "<u4", "sent_at_s": "<f8", "rtt_s": "<f8"}
 
 
@@ -146,7 +147,7 @@ class Journal:
         self.close()
 
     def _write(self, record: dict[str, Any]) -> None:
-        view = memoryview(json.dumps(record, allow_nan=False, separators=(",", ":")).encode() + b"\n")
+        view = memoryview(_encode(record).encode() + b"\n")
         while view:
             view = view[os.write(self._fd, view) :]
 

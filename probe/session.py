@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from netprobe.core.hosts import Host, check_hosts
+from netprobe.core.scan import Measurement
 from netprobe.probe.agent.audit import PROGRAMS
 from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.audit import ScanAudit
@@ -99,7 +100,8 @@ class Session:
         return self._earlier_s + self._clock() - self._began
 
     async def _run_phase(self, phase: Phase, unable: Mapping[int, str]) -> None:
-        id_ = phase.method.measurement.id
+        measurement = phase.method.measurement
+        id_ = measurement.id
         chooser = Retrying(phase.chooser, self._options.retries)
         began, done = self._clock(), 0
         seen = [visit for visit in self.visits if visit.measurement == id_]
@@ -113,7 +115,7 @@ class Session:
                 return
             for links_at_once in _split(self._unfinished(id_, links), self._options.links_at_once):
                 beside = max(0, sum(self._is_up(link, unable) for link in links_at_once) - 1)
-                await self._round(phase.method, links_at_once, beside, unable, seen)
+                await self._round(phase.method, measurement, links_at_once, beside, unable, seen)
                 self.rounds += 1
                 done += len(links_at_once)
                 self._tell_round(id_, chooser, done, self._clock() - began)
@@ -121,6 +123,7 @@ class Session:
     async def _round(
         self,
         method: Method,
+        measurement: Measurement,
         links: Sequence[Link],
         beside: int,
         unable: Mapping[int, str],
@@ -131,7 +134,7 @@ class Session:
             await self._wait_for_silent(links)
 
         async def visit(link: Link) -> None:
-            seen.extend(await self._visit(method, link, beside, unable))
+            seen.extend(await self._visit(method, measurement, link, beside, unable))
 
         tasks = {asyncio.create_task(visit(link)): link for link in links}
         pending = set(tasks)
@@ -183,10 +186,9 @@ class Session:
         return all(self.fleet.members[end].up and end not in unable for end in (link.src, link.dst))
 
     async def _visit(
-        self, method: Method, link: Link, beside: int, unable: Mapping[int, str]
+        self, method: Method, measurement: Measurement, link: Link, beside: int, unable: Mapping[int, str]
     ) -> list[VisitResult]:
         started = self.elapsed_s
-        measurement = method.measurement
         src, dst = self.fleet.members[link.src], self.fleet.members[link.dst]
         context = VisitContext(round=self.rounds, hosts=len(self.fleet.members), beside=beside)
         readings: list[dict[str, Any]] = []
