@@ -115,8 +115,8 @@ def test_two_local_hosts_are_measured_for_real(tmp_path: Path, capsys: pytest.Ca
     data = json.loads(capsys.readouterr().out)
     assert data["verdict"]["locality"] == "cannot_tell"
     scan = json.loads((out / "scan.json").read_text())
-    assert 0 < scan["rtt_s"]["p10"][0][1] < 0.1
-    assert scan["loss_ratio"][0][1] == 0
+    assert 0 < scan["rtt_s"]["min"][0][1] <= scan["rtt_s"]["p10"][0][1] < 1
+    assert scan["loss_ratio"][0][1] < 1
 
 
 def test_a_host_that_cannot_be_reached_makes_the_scan_partial(

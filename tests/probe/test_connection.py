@@ -198,7 +198,7 @@ def test_a_silent_agent_is_given_up() -> None:
             await connection.request({"type": "probe"}, 5)
         assert channel.written.count(b'"ping"') >= 2
 
-    with_connection(body, silence_s=0.2)
+    with_connection(body, silence_s=0.4)
 
 
 def test_an_agent_that_reads_nothing_is_given_up() -> None:
