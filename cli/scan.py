@@ -284,11 +284,11 @@ def _run(
         if earlier.scan is not None:
             output.note(f"the scan in {folder} is complete: nothing is measured again")
     options = replace(options, scan=scan_options)
+    check_chain(options, given)
     if asked.dry_run:
         show_estimate(len(given), options.scan, options.measuring, output)
         return None
     launcher.check(given)
-    check_chain(options, given)
     if earlier is None:
         files.prepare_folder(folder, force=force)
     with ScanProgress(output) as progress:

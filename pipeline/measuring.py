@@ -41,10 +41,18 @@ def parse_measuring(
     """``rtt``, ``rtt,path``, ``rtt,goodput`` or all, and the options of goodput. Raises InputError."""
     asked = [part.strip() for part in measure.split(",")]
     unknown = [part for part in asked if part not in MEASURES]
-    if unknown or len(set(asked)) != len(asked):
+    if unknown:
+        raise InputError(
+            f"--measure {measure!r}: {unknown[0]!r} is none of {', '.join(MEASURES)}: give some of them, "
+            "such as rtt,goodput"
+        )
+    if len(set(asked)) != len(asked):
         raise InputError(f"--measure {measure!r}: each of {', '.join(MEASURES)} may be given once")
     if "rtt" not in asked:
-        raise InputError(f"--measure {measure!r}: rtt is needed, which says what may be tested at once")
+        raise InputError(
+            f"--measure {measure!r}: rtt is needed, which says what may be tested at once: "
+            f"give --measure rtt,{measure}"
+        )
     if "path" not in asked and trace is not None:
         raise InputError("--trace is of ways: give --measure rtt,path as well")
     budget = parse_budget(pairs, time)
