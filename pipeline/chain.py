@@ -123,6 +123,7 @@ def run_chain(
         folder=folder,
         options=options.scan,
         resume=options.resume,
+        measuring=options.measuring.words,
         phases=phases_for(options.scan, options.measuring),
         on_event=on_event,
     )
