@@ -85,14 +85,18 @@ def given_fields(ctx: typer.Context) -> dict[str, str]:
     given = {}
     for field in fields(ScanOptions):
         name = _OPTION_OF.get(field.name, field.name)
-        source = ctx.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
+        if given_on_command_line(ctx, name):
             given[field.name] = "--" + name.replace("_", "-")
     for name in ("ipv4", "ipv6"):
-        source = ctx.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
+        if given_on_command_line(ctx, name):
             given["family"] = f"--{name}"
     return given
+
+
+def given_on_command_line(ctx: typer.Context, name: str) -> bool:
+    """Whether the user gave a value for this parameter."""
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -59,6 +59,7 @@ from netprobe.cli.probing import (
     SubnetOption,
     TimeOption,
     given_fields,
+    given_on_command_line,
     ports,
 )
 from netprobe.cli.scan_output import show_chain
@@ -187,7 +188,7 @@ def scan(
             seed=seed,
         ),
         measuring=parse_measuring(
-            measure,
+            measure if given_on_command_line(ctx, "measure") else None,
             trace=trace,
             pairs=pairs,
             time=time,
@@ -248,6 +249,7 @@ def _run(
     from netprobe.pipeline.resuming import (
         check_same_hosts,
         check_same_measurements,
+        continued_measuring,
         continued_options,
         find_earlier,
     )
@@ -275,6 +277,8 @@ def _run(
         if hosts is None and earlier is not None
         else hosts_to_scan(hosts, via, launcher, output.note)
     )
+    if earlier is not None:
+        options = replace(options, measuring=continued_measuring(earlier.record, options.measuring))
     scan_options, chosen = asked.settle(options.scan, options.measuring, len(given))
     if earlier is not None:
         check_same_hosts(earlier.record, given)
@@ -284,11 +288,11 @@ def _run(
         if earlier.scan is not None:
             output.note(f"the scan in {folder} is complete: nothing is measured again")
     options = replace(options, scan=scan_options)
+    check_chain(options, given)
     if asked.dry_run:
         show_estimate(len(given), options.scan, options.measuring, output)
         return None
     launcher.check(given)
-    check_chain(options, given)
     if earlier is None:
         files.prepare_folder(folder, force=force)
     with ScanProgress(output) as progress:

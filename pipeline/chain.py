@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from netprobe import lab as lab_
-from netprobe.core.errors import InputError, PlatformError
+from netprobe.core.errors import InfeasibleError, InputError, PlatformError
 from netprobe.core.hosts import Host, make_host, read_hosts_file
 from netprobe.core.map import Map
 from netprobe.core.plan import Objective, OrderPlan
@@ -71,6 +71,8 @@ def check_chain(options: ChainOptions, hosts: Sequence[Host]) -> None:
     """Refuse, before a packet leaves, what a later stage could not do. Raises PlatformError or InputError."""
     if options.root is not None and options.root not in {host.name for host in hosts}:
         raise InputError(f"--root {options.root!r} is none of the {len(hosts)} hosts")
+    if options.map.k is not None and options.map.k > len(hosts):
+        raise InfeasibleError(f"cannot form {options.map.k} groups of {len(hosts)} hosts: give a smaller --k")
     check_given(hosts, options.scan)
     phases_for(options.scan, options.measuring)
     if options.measuring is not None and options.measuring.budget is not None and len(hosts) > 1:
@@ -121,6 +123,7 @@ def run_chain(
         folder=folder,
         options=options.scan,
         resume=options.resume,
+        measuring=options.measuring.words,
         phases=phases_for(options.scan, options.measuring),
         on_event=on_event,
     )

@@ -52,11 +52,13 @@ def prepare_file(path: Path, *, force: bool = False, inputs: Sequence[Path] = ()
     """Check that a file can be written: not there yet (or ``force``), never an input, folder present."""
     try:
         _check_file(path, force=force, inputs=inputs)
-    except (OSError, RuntimeError) as error:  # a loop of links, a name too long, a folder that is gone
+    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a name too long, a folder that is gone
         raise InputError(f"{path}: cannot be written: {error}") from None
 
 
 def _check_file(path: Path, *, force: bool, inputs: Sequence[Path]) -> None:
+    if not path.name:
+        raise InputError(f"--out {str(path)!r} is no name of a file: name one")
     taken = {place.resolve() for given in inputs for place in (given, side_path(given))}
     for place in (path, side_path(path)):
         if place.resolve() in taken:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from netprobe.core.errors import InputError
 from netprobe.pipeline.goodput import GoodputRequest, Watched, goodput_phases
@@ -25,10 +26,12 @@ class Measuring:
     goodput: GoodputRequest | None = None
     budget: Budget | None = None
     """Of the round-trip times; None probes every pair."""
+    words: Mapping[str, str | float] = field(default_factory=dict, compare=False)
+    """What was given of ``parse_measuring``'s arguments, for the journal."""
 
 
 def parse_measuring(
-    measure: str,
+    measure: str | None = None,
     *,
     trace: str | None = None,
     goodput: str | None = None,
@@ -38,16 +41,49 @@ def parse_measuring(
     pairs: str | None = None,
     time: str | None = None,
 ) -> Measuring:
-    """``rtt``, ``rtt,path``, ``rtt,goodput`` or all, and the options of goodput. Raises InputError."""
+    """``rtt`` (the default), ``rtt,path``, ``rtt,goodput`` or all, and the options of goodput. Raises InputError."""
+    words = {
+        "measure": measure, "trace": trace, "goodput": goodput, "goodput_seconds": goodput_seconds,
+        "size": size, "streams": streams, "pairs": pairs, "time": time,
+    }  # fmt: skip
+    found = _parsed(
+        "rtt" if measure is None else measure,
+        trace=trace,
+        goodput=goodput,
+        goodput_seconds=goodput_seconds,
+        size=size,
+        streams=streams,
+        budget=parse_budget(pairs, time),
+    )
+    return replace(found, words={key: word for key, word in words.items() if word is not None})
+
+
+def _parsed(
+    measure: str,
+    *,
+    trace: str | None,
+    goodput: str | None,
+    goodput_seconds: float | None,
+    size: str | None,
+    streams: str | None,
+    budget: Budget | None,
+) -> Measuring:
     asked = [part.strip() for part in measure.split(",")]
     unknown = [part for part in asked if part not in MEASURES]
-    if unknown or len(set(asked)) != len(asked):
+    if unknown:
+        raise InputError(
+            f"--measure {measure!r}: {unknown[0]!r} is none of {', '.join(MEASURES)}: give some of them, "
+            "such as rtt,goodput"
+        )
+    if len(set(asked)) != len(asked):
         raise InputError(f"--measure {measure!r}: each of {', '.join(MEASURES)} may be given once")
     if "rtt" not in asked:
-        raise InputError(f"--measure {measure!r}: rtt is needed, which says what may be tested at once")
+        raise InputError(
+            f"--measure {measure!r}: rtt is needed, which says what may be tested at once: "
+            f"give --measure rtt,{measure}"
+        )
     if "path" not in asked and trace is not None:
         raise InputError("--trace is of ways: give --measure rtt,path as well")
-    budget = parse_budget(pairs, time)
     if budget is not None and "path" in asked:
         raise InputError("--pairs and --time are of round-trip times: ways are followed between all hosts")
     path: Trace | None = (trace or "udp") if "path" in asked else None  # type: ignore[assignment]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from netprobe.core.errors import DocumentError, InputError
 from netprobe.core.hosts import Host
 from netprobe.core.scan import Scan
 from netprobe.pipeline import files
+from netprobe.pipeline.measuring import Measuring, parse_measuring
 from netprobe.probe.journal import JournalRecord, read_journal
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.visits import RTT
@@ -81,6 +82,37 @@ def continued_options(
             f"--resume goes on with the options of the scan, and these differ: {'; '.join(faults)}"
         )
     return options
+
+
+def continued_measuring(record: JournalRecord, asked: Measuring) -> Measuring:
+    """What the scan of the journal measures; what was asked for again must be the same.
+
+    A way of goodput that was found out stays the one it was: two ways are never mixed in one matrix. Raises
+    InputError that lists what differs.
+    """
+    try:
+        scanned = parse_measuring(**record.measuring)
+    except (TypeError, ValueError, AttributeError, InputError):
+        raise DocumentError("what the journal's header says of its measurements cannot be read") from None
+    try:
+        both = parse_measuring(**(record.measuring | dict(asked.words)))
+    except InputError:
+        both = None
+    if record.measuring and both != scanned:
+        faults = [
+            f"--{key.replace('_', '-')} {word} (the scan has {record.measuring.get(key, 'none')})"
+            for key, word in asked.words.items()
+            if record.measuring.get(key) != word
+        ]
+        raise InputError(f"--resume goes on with what the scan measures, and these differ: {'; '.join(faults)}")
+    found = scanned if record.measuring else asked
+    if found.goodput is None or found.goodput.options.way != "auto":
+        return found
+    ways = {visit.method for visit in record.visits if visit.goodput is not None} & {"tcp", "iperf3"}
+    if len(ways) != 1:
+        return found
+    options = replace(found.goodput.options, way=ways.pop())  # type: ignore[arg-type]
+    return replace(found, goodput=replace(found.goodput, options=options))
 
 
 def check_same_measurements(record: JournalRecord, ids: Sequence[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from netprobe.core.errors import InputError, InterruptedScanError
@@ -28,13 +28,15 @@ def scan(
     folder: Path,
     options: ScanOptions | None = None,
     phases: Sequence[Phase] = (),
+    measuring: Mapping[str, str | float] | None = None,
     resume: bool = False,
     on_event: OnEvent = ignore,
 ) -> Scan:
     """Probe the hosts and write scan.json, its samples and its journal into ``folder`` (which exists).
 
     The journal grows while the scan runs, so a killed scan loses no finished link; with ``resume`` the scan
-    of the journal that is there is continued (``pipeline.resuming`` says whether it may be). Raises
+    of the journal that is there is continued (``pipeline.resuming`` says whether it may be, for which the
+    journal keeps ``measuring``, the words of what is measured). Raises
     NothingMeasuredError when no link gave a reading and InterruptedScanError after Ctrl-C; what was seen is
     written all the same.
     """
@@ -46,7 +48,7 @@ def scan(
         journal, record = Journal.reopen(path)
         visits = record.visits
     else:
-        journal = Journal(path, hosts, options.as_dict(), measurements=ids)
+        journal = Journal(path, hosts, options.as_dict(), measurements=ids, measuring=measuring)
     with journal:
         try:
             outcome = run_scan(
@@ -84,7 +86,13 @@ def write_outcome(outcome: ScanOutcome, folder: Path) -> Scan:
     except InputError as error:
         warning = f"the samples are lost: {error}"
         scan = outcome.scan.model_copy(update={"warnings": [*outcome.scan.warnings, warning]})
-        files.save(scan, folder / files.SCAN)
+        try:
+            files.save(scan, folder / files.SCAN)
+        except InputError:
+            raise InputError(
+                f"{warning}; the scan without them is whole in {folder / files.SCAN}: make room, and go on with "
+                "netprobe map"
+            ) from None
     return scan
 
 

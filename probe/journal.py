@@ -11,8 +11,8 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
@@ -50,6 +50,8 @@ class JournalRecord:
     torn: bool
     measurements: tuple[str, ...] = ()
     """Ids of what is measured, in order; empty when the header does not say."""
+    measuring: dict[str, Any] = field(default_factory=dict)
+    """What was asked for of them, as the header has it: not checked."""
     whole_bytes: int = 0
     """Where the last whole line ends."""
 
@@ -61,7 +63,13 @@ class Journal:
     """
 
     def __init__(
-        self, path: Path, hosts: Sequence[Host], options: dict[str, Any], *, measurements: Sequence[str] = ()
+        self,
+        path: Path,
+        hosts: Sequence[Host],
+        options: dict[str, Any],
+        *,
+        measurements: Sequence[str] = (),
+        measuring: Mapping[str, Any] | None = None,
     ) -> None:
         try:
             self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o666)
@@ -78,8 +86,10 @@ class Journal:
             "hosts": [host.model_dump(mode="json") for host in hosts],
             "options": options,
         }
+        header |= {"measurements": list(measurements)} if measurements else {}
+        header |= {"measuring": dict(measuring)} if measuring else {}
         try:
-            self._write(header | ({"measurements": list(measurements)} if measurements else {}))
+            self._write(header)
         except OSError as error:
             self.close()
             raise InputError(f"{path}: the journal cannot be written: {error.strerror}") from None
@@ -170,18 +180,24 @@ def read_journal(path: Path) -> JournalRecord:
         hosts = tuple(Host.model_validate(host) for host in header["hosts"])
         options = dict(header["options"])
         measurements = tuple(str(id_) for id_ in header.get("measurements", ()))
+        measuring = dict(header.get("measuring", {}))
     except (ValueError, KeyError, TypeError, RecursionError, ValidationError):
         raise DocumentError("a journal whose header cannot be read", source=source) from None
     visits, notes = [], []
     for number, line in enumerate(lines[1:], start=2):
         try:
             record = json.loads(line)
+            if not isinstance(record, dict):
+                raise ValueError("no object")
             if "visit" in record:
                 visits.append(_visit(record, len(hosts)))
             elif "note" in record:
                 notes.append(dict(record["note"]))
         except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
-            raise DocumentError(f"line {number} cannot be read", source=source) from None
+            raise DocumentError(
+                f"line {number} cannot be read: take that line out, and --resume measures its link again",
+                source=source,
+            ) from None
     return JournalRecord(
         hosts=hosts,
         options=options,
@@ -189,6 +205,7 @@ def read_journal(path: Path) -> JournalRecord:
         notes=tuple(notes),
         torn=torn,
         measurements=measurements,
+        measuring=measuring,
         whole_bytes=content.rfind(b"\n") + 1,
     )
 

@@ -267,28 +267,31 @@ def _document_visit(visit: VisitResult, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _scanned(outcomes: Sequence[HostOutcome], visits: Sequence[VisitResult]) -> list[ScannedHost]:
-    """Hosts with their statuses: one that is up, but was probed with another one that is up to no reading, is
-    partial. A link that was never to be probed (a budget) is nobody's fault."""
+    """Hosts with their statuses: one that is up, but of which a measurement with another one that is up gave no
+    reading, is partial. A link that was never to be probed (a budget) is nobody's fault."""
     up = {i for i, outcome in enumerate(outcomes) if outcome.status == "ok"}
-    reasons = {(v.src, v.dst): v.reason for v in visits if v.reason is not None}
-    read = {(v.src, v.dst) for v in visits if v.has_reading}
-    missing_of: dict[int, set[tuple[int, int]]] = {}
-    for cell in {(v.src, v.dst) for v in visits} - read:
-        if up.issuperset(cell):
-            for end in cell:
-                missing_of.setdefault(end, set()).add(cell)
+    reasons = {(v.measurement, v.src, v.dst): v.reason for v in visits if v.reason is not None}
+    read = {(v.measurement, v.src, v.dst) for v in visits if v.has_reading}
+    tried = dict.fromkeys((v.measurement, v.src, v.dst) for v in visits)
+    missing_of: dict[int, list[tuple[str, int, int]]] = {}
+    for link in tried:
+        _id, src, dst = link
+        if link not in read and src in up and dst in up:
+            missing_of.setdefault(src, []).append(link)
+            missing_of.setdefault(dst, []).append(link)
     scanned = []
     for i, outcome in enumerate(outcomes):
         status, reason = outcome.status, outcome.reason
-        if status == "ok":
-            # By peer, the way out before the way back.
-            missing = sorted(missing_of.get(i, ()), key=lambda cell: (sum(cell) - i, cell[0] != i))
-            if missing:
-                peers = sorted({b if a == i else a for a, b in missing})
-                named = ", ".join(outcomes[j].host.name for j in peers[:3])
-                more = f" and {len(peers) - 3} more" if len(peers) > 3 else ""
-                why = next((reasons[cell] for cell in missing if cell in reasons), "not measured")
-                status, reason = "partial", f"no reading with {named}{more}: {why}"
+        if status == "ok" and i in missing_of:
+            ids = [link[0] for link in missing_of[i]]
+            first = RTT if RTT in ids else ids[0]
+            missing = [link for link in missing_of[i] if link[0] == first]
+            peers = sorted({dst if src == i else src for _id, src, dst in missing})
+            named = ", ".join(outcomes[j].host.name for j in peers[:3])
+            more = f" and {len(peers) - 3} more" if len(peers) > 3 else ""
+            why = next((reasons[link] for link in missing if link in reasons), "not measured")
+            what = "reading" if first == RTT else first
+            status, reason = "partial", f"no {what} with {named}{more}: {why}"
         scanned.append(
             ScannedHost.model_validate(
                 outcome.host.model_dump()

@@ -136,6 +136,12 @@ def test_impossible_options_are_exit_2(
     assert not (folder / "map.json").exists()
 
 
+def test_no_name_of_a_file_is_exit_2(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for out in ("", "."):
+        assert run(["map", str(folder / "scan.json"), "--out", out]) == 2
+        assert "no name of a file" in capsys.readouterr().err
+
+
 def test_plink_groups_are_root_n_and_even(folder: Path) -> None:
     args = ["--groups", "sqrt", "--elasticity", "1.0", "-q"]
     assert run(["map", str(folder / "scan.json"), *args]) == 0

@@ -8,13 +8,17 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from netprobe.cli.entry import run
 from netprobe.core.document import load_document
+from netprobe.core.errors import DocumentError
 from netprobe.core.scan import Scan
+from netprobe.pipeline.measuring import parse_measuring
+from netprobe.pipeline.resuming import continued_measuring
 from netprobe.probe.journal import Journal, read_journal
 from tests.probe.conftest import agents_of, is_running, wait_until
 
@@ -120,3 +124,34 @@ def test_a_folder_without_a_journal_or_with_one_in_use_is_refused(
     with Journal(tmp_path / "scan.journal.jsonl", hosts, {}):
         assert run(again) == 2
     assert "another scan is writing this journal" in capsys.readouterr().err
+
+
+def test_what_is_measured_comes_from_the_journal_and_ways_are_not_mixed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    asked = ["--measure", "rtt,goodput", "--goodput", "tcp", "--goodput-seconds", "0.1", "--pairs", "2"]
+    assert run(["scan", "--hosts", "a,b,c", *QUICK, *asked, "--out", str(out), "--quiet"]) == 0
+    header = json.loads((out / "scan.journal.jsonl").read_text().split("\n")[0])
+    assert header["measuring"] == {
+        "measure": "rtt,goodput", "goodput": "tcp", "goodput_seconds": 0.1, "pairs": "2",
+    }  # fmt: skip
+    again = ["scan", "--out", str(out), "--resume", "--via", "local", "--only", "scan"]
+    for args, says in (
+        (["--pairs", "3"], "--pairs 3 (the scan has 2)"),
+        (["--measure", "rtt"], "--measure rtt (the scan has rtt,goodput)"),
+        (["--measure", "rtt,goodput", "--goodput", "iperf3"], "--goodput iperf3 (the scan has tcp)"),
+    ):
+        capsys.readouterr()
+        assert run([*again, *args]) == 2
+        assert says in capsys.readouterr().err
+    record = read_journal(out / "scan.journal.jsonl")
+    assert continued_measuring(record, parse_measuring()) == parse_measuring(
+        "rtt,goodput", goodput="tcp", goodput_seconds=0.1, pairs="2"
+    )
+    found_out = replace(record, measuring={"measure": "rtt,goodput"})
+    pinned = continued_measuring(found_out, parse_measuring()).goodput
+    assert pinned is not None and pinned.options.way == "tcp"
+    for broken in ({"measure": 7}, {"a": "b"}, {"pairs": ["2"]}):
+        with pytest.raises(DocumentError, match="cannot be read"):
+            continued_measuring(replace(record, measuring=broken), parse_measuring())
