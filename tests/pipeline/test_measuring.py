@@ -33,7 +33,7 @@ def test_the_phases_are_the_measurements_in_turn() -> None:
 @pytest.mark.parametrize(
     ("measure", "options", "said"),
     [
-        ("rtt,bandwidth", {}, "each of rtt, path, goodput may be given once"),
+        ("rtt,bandwidth", {}, "each of rtt, path, goodput, capacity may be given once"),
         ("rtt,rtt", {}, "may be given once"),
         ("", {}, "may be given once"),
         ("goodput", {}, "rtt is needed"),
