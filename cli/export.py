@@ -9,7 +9,12 @@ import typer
 
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption
 
-app = typer.Typer(help="Write a plan as a launcher's own file.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Write a plan as a launcher's own file.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
 
 FormatOption = Annotated[str, typer.Option("--format", "-f", help="openmpi, mpich, deepspeed, or plain.")]
 SlotsOption = Annotated[

@@ -9,7 +9,12 @@ import typer
 
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
 
-app = typer.Typer(help="Make a communication plan from a map.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Make a communication plan from a map.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
 
 ObjectiveOption = Annotated[
     str,
