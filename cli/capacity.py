@@ -93,7 +93,8 @@ def capacity(
     how = CapacityOptions(seconds=seconds, streams=streams, repeats=repeats, at_once=at_once)
     scanned, mapped = load_document(Scan, scan), load_document(Map, map_)
     launcher.check(scanned.hosts)
-    files.prepare_file(path, force=force, inputs=[scan, map_])
+    inputs = [scan, map_, *filter(None, (ssh_config, kubeconfig))]
+    files.prepare_file(path, kind="capacity", force=force, inputs=inputs)
     output = Output(json=json, quiet=quiet)
     with ScanProgress(output) as progress:
         result = measure_capacity(

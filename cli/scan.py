@@ -249,6 +249,7 @@ def _run(
     from netprobe.cli.launching import hosts_to_scan
     from netprobe.cli.probing import show_estimate
     from netprobe.cli.progress import ScanProgress
+    from netprobe.formats import input_files
     from netprobe.lab import load_spec
     from netprobe.pipeline import files
     from netprobe.pipeline.chain import check_chain, check_lab, run_chain, run_chain_on_lab
@@ -301,6 +302,8 @@ def _run(
         return None
     launcher.check(given)
     check_chain(options, given)
+    inputs = [launch[name] for name in ("ssh_config", "kubeconfig") if launch[name] is not None]
+    files.check_folder(folder, [*inputs, *(input_files(hosts) if hosts is not None else [])])
     if earlier is None:
         files.prepare_folder(folder, force=force)
     with ScanProgress(output) as progress:
