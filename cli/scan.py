@@ -59,7 +59,7 @@ from netprobe.cli.probing import (
     SubnetOption,
     TimeOption,
     given_fields,
-    given_on_command_line,
+    given_words,
     ports,
 )
 from netprobe.cli.scan_output import show_chain
@@ -188,7 +188,7 @@ def scan(
             seed=seed,
         ),
         measuring=parse_measuring(
-            measure if given_on_command_line(ctx, "measure") else None,
+            measure,
             trace=trace,
             pairs=pairs,
             time=time,
@@ -219,12 +219,19 @@ def scan(
         "kubeconfig": kubeconfig,
         "fan_out": fan_out or 16,
     }
-    asked = Asked(resume=resume, dry_run=dry_run, rate=rate, gentle=gentle, given=given_fields(ctx))
+    asked = Asked(
+        resume=resume,
+        dry_run=dry_run,
+        rate=rate,
+        gentle=gentle,
+        given=given_fields(ctx),
+        words=given_words(ctx, options.measuring.words),
+    )
     chain = _run(hosts, lab, "ssh" if via is None else via, launch, folder, force, options, asked, output)
     if chain is None:
         return 0
     show_chain(chain, output)
-    return 0 if chain.scan.status == "ok" else 3
+    return 0 if chain.is_whole else 3
 
 
 def _run(
@@ -242,6 +249,7 @@ def _run(
     from netprobe.cli.launching import hosts_to_scan
     from netprobe.cli.probing import show_estimate
     from netprobe.cli.progress import ScanProgress
+    from netprobe.formats import input_files
     from netprobe.lab import load_spec
     from netprobe.pipeline import files
     from netprobe.pipeline.chain import check_chain, check_lab, run_chain, run_chain_on_lab
@@ -278,11 +286,12 @@ def _run(
         else hosts_to_scan(hosts, via, launcher, output.note)
     )
     if earlier is not None:
-        options = replace(options, measuring=continued_measuring(earlier.record, options.measuring))
+        check_same_hosts(earlier.record, given)
+        measuring = continued_measuring(earlier.record, options.measuring, given=asked.words)
+        check_same_measurements(earlier.record, measured_ids(options.scan, measuring))
+        options = replace(options, measuring=measuring)
     scan_options, chosen = asked.settle(options.scan, options.measuring, len(given))
     if earlier is not None:
-        check_same_hosts(earlier.record, given)
-        check_same_measurements(earlier.record, measured_ids(options.scan, options.measuring))
         scan_options = continued_options(earlier.record, scan_options, given=chosen)
         options = replace(options, seed=scan_options.seed)
         if earlier.scan is not None:
@@ -293,6 +302,9 @@ def _run(
         show_estimate(len(given), options.scan, options.measuring, output)
         return None
     launcher.check(given)
+    check_chain(options, given)
+    inputs = [launch[name] for name in ("ssh_config", "kubeconfig") if launch[name] is not None]
+    files.check_folder(folder, [*inputs, *(input_files(hosts) if hosts is not None else [])])
     if earlier is None:
         files.prepare_folder(folder, force=force)
     with ScanProgress(output) as progress:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Any
 
 from netprobe.core.errors import InputError
 from netprobe.pipeline.goodput import GoodputRequest, Watched, goodput_phases
 from netprobe.probe.budget import Budget, Budgeted, parse_budget
+from netprobe.probe.capacity.run import CapacityOptions
 from netprobe.probe.chooser import RoundRobin
 from netprobe.probe.methods.latency import latency_method
 from netprobe.probe.methods.path import Path, Trace
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.session import Phase
 
-MEASURES = ("rtt", "path", "goodput")
+MEASURES = ("rtt", "path", "goodput", "capacity")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +28,10 @@ class Measuring:
     goodput: GoodputRequest | None = None
     budget: Budget | None = None
     """Of the round-trip times; None probes every pair."""
-    words: Mapping[str, str | float] = field(default_factory=dict, compare=False)
-    """What was given of ``parse_measuring``'s arguments, for the journal."""
+    capacity: CapacityOptions | None = None
+    """Measured after the map, in its groups; None where it is not."""
+    words: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """The arguments of ``parse_measuring`` that it was made of, for a journal; empty when made otherwise."""
 
 
 def parse_measuring(
@@ -41,33 +45,13 @@ def parse_measuring(
     pairs: str | None = None,
     time: str | None = None,
 ) -> Measuring:
-    """``rtt`` (the default), ``rtt,path``, ``rtt,goodput`` or all, and the options of goodput. Raises InputError."""
+    """``rtt`` and any of ``path``, ``goodput``, ``capacity``, and the options of each. Raises InputError."""
     words = {
         "measure": measure, "trace": trace, "goodput": goodput, "goodput_seconds": goodput_seconds,
         "size": size, "streams": streams, "pairs": pairs, "time": time,
     }  # fmt: skip
-    found = _parsed(
-        "rtt" if measure is None else measure,
-        trace=trace,
-        goodput=goodput,
-        goodput_seconds=goodput_seconds,
-        size=size,
-        streams=streams,
-        budget=parse_budget(pairs, time),
-    )
-    return replace(found, words={key: word for key, word in words.items() if word is not None})
-
-
-def _parsed(
-    measure: str,
-    *,
-    trace: str | None,
-    goodput: str | None,
-    goodput_seconds: float | None,
-    size: str | None,
-    streams: str | None,
-    budget: Budget | None,
-) -> Measuring:
+    measure = "rtt" if measure is None else measure
+    budget = parse_budget(pairs, time)
     asked = [part.strip() for part in measure.split(",")]
     unknown = [part for part in asked if part not in MEASURES]
     if unknown:
@@ -91,16 +75,19 @@ def _parsed(
         "--goodput": goodput, "--goodput-seconds": goodput_seconds, "--size": size, "--streams": streams
     }  # fmt: skip
     given = [name for name, value in options.items() if value is not None]
-    if "goodput" not in asked:
-        if given:
-            raise InputError(f"{' and '.join(given)} are of goodput: give --measure rtt,goodput as well")
-        return Measuring(path=path, budget=budget)
+    request = None
+    if "goodput" in asked:
+        request = GoodputRequest.parse(
+            way=goodput or "auto", seconds=goodput_seconds, sizes=size, streams=streams
+        )
+    elif given:
+        raise InputError(f"{' and '.join(given)} are of goodput: give --measure rtt,goodput as well")
     return Measuring(
         path=path,
+        goodput=request,
         budget=budget,
-        goodput=GoodputRequest.parse(
-            way=goodput or "auto", seconds=goodput_seconds, sizes=size, streams=streams
-        ),
+        capacity=CapacityOptions() if "capacity" in asked else None,
+        words=words,
     )
 
 

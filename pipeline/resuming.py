@@ -84,35 +84,52 @@ def continued_options(
     return options
 
 
-def continued_measuring(record: JournalRecord, asked: Measuring) -> Measuring:
-    """What the scan of the journal measures; what was asked for again must be the same.
+def continued_measuring(
+    record: JournalRecord, asked: Measuring, *, given: Mapping[str, str] | None = None
+) -> Measuring:
+    """What the journal's scan measures, and its budget. Capacity, which is no part of the scan, may be added.
 
-    A way of goodput that was found out stays the one it was: two ways are never mixed in one matrix. Raises
-    InputError that lists what differs.
+    ``given`` are the words of ``parse_measuring`` that the user gave, with the names of their options; each
+    must mean the same as in the journal. Raises InputError that lists all that differ.
     """
+    if not record.measuring:
+        return asked
+    given = given or {}
     try:
-        scanned = parse_measuring(**record.measuring)
+        measuring = parse_measuring(**record.measuring)
     except (TypeError, ValueError, AttributeError, InputError):
-        raise DocumentError("what the journal's header says of its measurements cannot be read") from None
-    try:
-        both = parse_measuring(**(record.measuring | dict(asked.words)))
-    except InputError:
-        both = None
-    if record.measuring and both != scanned:
-        faults = [
-            f"--{key.replace('_', '-')} {word} (the scan has {record.measuring.get(key, 'none')})"
-            for key, word in asked.words.items()
-            if record.measuring.get(key) != word
-        ]
-        raise InputError(f"--resume goes on with what the scan measures, and these differ: {'; '.join(faults)}")
-    found = scanned if record.measuring else asked
-    if found.goodput is None or found.goodput.options.way != "auto":
-        return found
+        raise DocumentError("what is measured cannot be read from the journal's header") from None
+
+    def differs(word: str) -> bool:
+        try:
+            other = parse_measuring(**(record.measuring | {word: asked.words[word]}))
+        except InputError:
+            return True
+        return replace(other, capacity=None) != replace(measuring, capacity=None)
+
+    faults = [
+        f"{option} {asked.words[word]} (the scan has {record.measuring.get(word) or 'none'})"
+        for word, option in given.items()
+        if differs(word)
+    ]
+    if faults:
+        raise InputError(
+            f"--resume goes on with what the scan measures, and these differ: {'; '.join(faults)}: leave them "
+            "out, or start a new scan"
+        )
+    measuring = _same_way(measuring, record)
+    return replace(measuring, capacity=asked.capacity) if "measure" in given else measuring
+
+
+def _same_way(measuring: Measuring, record: JournalRecord) -> Measuring:
+    """A way of goodput that was found out stays the one it was: two ways are never mixed in one matrix."""
+    if measuring.goodput is None or measuring.goodput.options.way != "auto":
+        return measuring
     ways = {visit.method for visit in record.visits if visit.goodput is not None} & {"tcp", "iperf3"}
     if len(ways) != 1:
-        return found
-    options = replace(found.goodput.options, way=ways.pop())  # type: ignore[arg-type]
-    return replace(found, goodput=replace(found.goodput, options=options))
+        return measuring
+    options = replace(measuring.goodput.options, way=ways.pop())  # type: ignore[arg-type]
+    return replace(measuring, goodput=replace(measuring.goodput, options=options))
 
 
 def check_same_measurements(record: JournalRecord, ids: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from netprobe.core.errors import InputError, InterruptedScanError
 from netprobe.core.hosts import Host
@@ -28,15 +29,15 @@ def scan(
     folder: Path,
     options: ScanOptions | None = None,
     phases: Sequence[Phase] = (),
-    measuring: Mapping[str, str | float] | None = None,
     resume: bool = False,
+    measuring: Mapping[str, Any] | None = None,
     on_event: OnEvent = ignore,
 ) -> Scan:
     """Probe the hosts and write scan.json, its samples and its journal into ``folder`` (which exists).
 
     The journal grows while the scan runs, so a killed scan loses no finished link; with ``resume`` the scan
-    of the journal that is there is continued (``pipeline.resuming`` says whether it may be, for which the
-    journal keeps ``measuring``, the words of what is measured). Raises
+    of the journal that is there is continued (``pipeline.resuming`` says whether it may be), and what hosts
+    that were replaced had measured is measured again. ``measuring`` are words for the journal. Raises
     NothingMeasuredError when no link gave a reading and InterruptedScanError after Ctrl-C; what was seen is
     written all the same.
     """
@@ -44,9 +45,10 @@ def scan(
     path = folder / files.JOURNAL
     ids = [phase.method.measurement.id for phase in phases] or [RTT]
     visits: tuple[VisitResult, ...] = ()
+    boots: Mapping[str, str] = {}
     if resume:
         journal, record = Journal.reopen(path)
-        visits = record.visits
+        visits, boots = record.visits, record.boots
     else:
         journal = Journal(path, hosts, options.as_dict(), measurements=ids, measuring=measuring)
     with journal:
@@ -58,6 +60,7 @@ def scan(
                 phases=phases,
                 journal=journal,
                 resumed=visits,
+                boots=boots,
                 on_event=on_event,
             )
         except NoReadingError as error:

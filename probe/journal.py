@@ -1,7 +1,8 @@
 """The journal: every finished visit on disk as it ends, so that a killed scan loses nothing it measured.
 
 JSON lines, appended. The first line is the header (hosts and options; no token), each further one a visit
-with its samples or a note about a host. A line goes out in one write, so at most the last one is torn.
+with its samples or a note about a host. A line goes out in one write, so at most the last one is torn. A note
+``void`` names hosts whose visits up to there do not count: they were replaced before the scan was resumed.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ class JournalRecord:
     measurements: tuple[str, ...] = ()
     """Ids of what is measured, in order; empty when the header does not say."""
     measuring: dict[str, Any] = field(default_factory=dict)
-    """What was asked for of them, as the header has it: not checked."""
+    """What was asked to be measured, with its budget, in the words of a command line; may be empty."""
+    boots: dict[str, str] = field(default_factory=dict)
+    """The last known ``boot_id`` of each host."""
     whole_bytes: int = 0
     """Where the last whole line ends."""
 
@@ -183,7 +186,10 @@ def read_journal(path: Path) -> JournalRecord:
         measuring = dict(header.get("measuring", {}))
     except (ValueError, KeyError, TypeError, RecursionError, ValidationError):
         raise DocumentError("a journal whose header cannot be read", source=source) from None
-    visits, notes = [], []
+    visits: list[VisitResult] = []
+    notes: list[dict[str, Any]] = []
+    boots: dict[str, str] = {}
+    places = {host.name: index for index, host in enumerate(hosts)}
     for number, line in enumerate(lines[1:], start=2):
         try:
             record = json.loads(line)
@@ -192,7 +198,13 @@ def read_journal(path: Path) -> JournalRecord:
             if "visit" in record:
                 visits.append(_visit(record, len(hosts)))
             elif "note" in record:
-                notes.append(dict(record["note"]))
+                note = dict(record["note"])
+                notes.append(note)
+                if isinstance(note.get("boot_id"), str):
+                    boots[str(note["host"])] = note["boot_id"]
+                if "void" in note:
+                    void = {places[name] for name in note["void"]}
+                    visits = [visit for visit in visits if not {visit.src, visit.dst} & void]
         except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
             raise DocumentError(
                 f"line {number} cannot be read: take that line out, and --resume measures its link again",
@@ -206,6 +218,7 @@ def read_journal(path: Path) -> JournalRecord:
         torn=torn,
         measurements=measurements,
         measuring=measuring,
+        boots=boots,
         whole_bytes=content.rfind(b"\n") + 1,
     )
 

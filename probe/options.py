@@ -56,6 +56,8 @@ class ScanOptions:
     """Probe the addresses of this interface."""
     links_at_once: int = 0
     """Links measured at the same time; larger rounds are split. 0 is no cap."""
+    goodput_at_once: int = 0
+    """The same for tests of goodput alone, where that is less."""
     retries: int = 1
     """How often a link without a reading is tried again, in later rounds."""
     audit: bool = True
@@ -102,6 +104,8 @@ class ScanOptions:
             yield f"family {self.family!r}: ipv4 or ipv6 is needed"
         if not 0 <= self.links_at_once <= 1 << 20:
             yield f"{self.links_at_once} links at once: 0 (no cap) to {1 << 20} are allowed"
+        if not 0 <= self.goodput_at_once <= 1 << 20:
+            yield f"{self.goodput_at_once} tests at once: 0 (no cap) to {1 << 20} are allowed"
         if not 0 <= self.retries <= 10:
             yield f"{self.retries} retries: 0 to 10 are allowed"
         if self.seed < 0:
