@@ -50,7 +50,8 @@ def scan(
         journal, record = Journal.reopen(path)
         visits, boots = record.visits, record.boots
     else:
-        journal = Journal(path, hosts, options.as_dict(), measurements=ids, measuring=measuring)
+        words = {key: word for key, word in (measuring or {}).items() if word is not None}
+        journal = Journal(path, hosts, options.as_dict(), measurements=ids, measuring=words)
     with journal:
         try:
             outcome = run_scan(
