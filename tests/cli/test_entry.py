@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from netprobe.cli.app import COMMANDS
 from netprobe.cli.entry import run
 from netprobe.core.document import write_document
 from tests.documents import rack_scan
@@ -25,6 +26,25 @@ def test_help_imports_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "HEAVY []"
     assert "Exit codes" in done.stdout
+
+
+def test_help_imports_no_command_and_has_a_line_for_each() -> None:
+    code = (
+        "import sys\n"
+        "from netprobe.cli.entry import run\n"
+        "assert run(['--help']) == 0\n"
+        "print(*sorted(name for name in sys.modules if name.startswith('netprobe.')))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    *said, modules = done.stdout.splitlines()
+    assert set(modules.split()) <= {
+        "netprobe._version", "netprobe.cli", "netprobe.cli.app", "netprobe.cli.entry", "netprobe.cli.lazy",
+        "netprobe.core", "netprobe.core.errors", "netprobe.core.text",
+    }  # fmt: skip
+    assert len(COMMANDS) == 9
+    for name, command in COMMANDS.items():
+        assert any(line.split() == [name, *command.help.split()] for line in said)
+        assert command.load(name).name == name
 
 
 @pytest.mark.parametrize(

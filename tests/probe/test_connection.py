@@ -104,7 +104,7 @@ def test_answers_find_their_requests() -> None:
             + messages.json_frame({"type": "failed", "id": 2, "reason": "no\nroute"})
             + messages.json_frame({"type": "done", "id": 1})
         )
-        assert (await one)["samples"] == [(1, 2, 3)]
+        assert (await one)["samples"].tolist() == [[1, 2, 3]]
         with pytest.raises(TaskFailedError, match="^no.route$"):
             await two
         assert not lost
