@@ -22,7 +22,7 @@ QUICK = ["--probes", "10", "--measure", "rtt,capacity"]
 def test_capacity_stands_beside_the_map_it_was_measured_in_and_is_not_measured_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(measuring, "CapacityOptions", lambda: CapacityOptions(seconds=0.2))
+    monkeypatch.setattr(measuring, "CapacityOptions", lambda: CapacityOptions(seconds=0.4))
     out = tmp_path / "out"
     scan = ["scan", "--hosts", "a,b", "--via", "local", *QUICK, "--out", str(out)]
     assert run([*scan, "--only", "map"]) == 0
