@@ -7,7 +7,19 @@ from typing import Annotated
 import typer
 
 from netprobe._version import __version__
-from netprobe.cli import capacity, doctor, export, lab, manifest, mapping, plan, scan, schema
+from netprobe.cli import (
+    capacity,
+    doctor,
+    evaluate,
+    export,
+    importing,
+    lab,
+    manifest,
+    mapping,
+    plan,
+    scan,
+    schema,
+)
 
 EXIT_CODES = (
     "Exit codes: 0 good, 1 a bug of ours, 2 bad input or usage, 3 partial (some hosts or links are "
@@ -46,6 +58,8 @@ app.command("map")(mapping.map_)
 app.command("capacity")(capacity.capacity)
 app.add_typer(plan.app, name="plan")
 app.add_typer(export.app, name="export")
+app.command("eval")(evaluate.eval_)
+app.add_typer(importing.app, name="import")
 app.add_typer(lab.app, name="lab")
 app.add_typer(manifest.app, name="manifest")
 app.command("schema")(schema.schema)
