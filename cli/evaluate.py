@@ -80,9 +80,12 @@ def _show(output: Output, entries: list[tuple[Path, Judged, Placement]]) -> None
     if not (output.json or output.quiet):
         from netprobe.report.evaluation import EvaluatedFile, distance_table, group_table
 
+        # Short where that tells them apart: the tables are wide.
+        names = [path.name for path, _, _ in entries]
+        short = len(set(names)) == len(names)
         rows = [
             EvaluatedFile(
-                file=str(path),
+                file=path.name if short else str(path),
                 kind=judged.kind,
                 measurement=judged.measurement,
                 evaluation=judged.evaluation,
@@ -95,7 +98,8 @@ def _show(output: Output, entries: list[tuple[Path, Judged, Placement]]) -> None
             "",
             group_table(rows),
             "",
-            f"against {placement.source}: {', '.join(placement.levels)}",
+            f"against {placement.source}: {', '.join(placement.levels)}; linkage: the distances alone, cut into as "
+            "many groups as there are classes",
         )
     output.result({"documents": [eval_summary(*entry) for entry in entries]})
 

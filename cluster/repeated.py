@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 from netprobe.cluster.balanced import realise
 from netprobe.cluster.kmeans import constrained_kmeans
 from netprobe.cluster.levels import symmetric
+from netprobe.cluster.records import numbered_by_first_member
 from netprobe.cluster.score import adjusted_mutual_information
 from netprobe.core.errors import InputError
 
@@ -52,8 +55,28 @@ def run_to_run(
         raise InputError("clusterings need a complete matrix; denoise it first")
     points = realise(matrix)
     k = round(math.sqrt(hosts))
-    partitions = [
-        constrained_kmeans(
+    partitions = Counter(
+        tuple(numbered_by_first_member(labels).tolist())
+        for labels in _clusterings(points, k, hosts, clusterings, elasticity, seed)
+    )
+    amis = {(a, b): adjusted_mutual_information(a, b) for a, b in itertools.combinations(partitions, 2)}
+    # Runs that came to the same partition agree wholly, and are compared with the others once.
+    pairs = clusterings * (clusterings - 1) / 2
+    same = sum(times * (times - 1) / 2 for times in partitions.values())
+    summed = math.fsum(ami * partitions[a] * partitions[b] for (a, b), ami in amis.items())
+    return RunToRun(
+        clusterings=clusterings,
+        k=k,
+        mean_ami=(same + summed) / pairs,
+        least_ami=min(amis.values(), default=1.0),
+    )
+
+
+def _clusterings(
+    points: NDArray[np.float64], k: int, hosts: int, count: int, elasticity: float, seed: int
+) -> Iterator[NDArray[np.int64]]:
+    for child in np.random.SeedSequence(seed).spawn(count):
+        yield constrained_kmeans(
             points,
             k,
             size_min=max(math.floor(math.sqrt(hosts) / elasticity), 1),
@@ -62,8 +85,4 @@ def run_to_run(
             max_iter=_MAX_ITER,
             tol=_TOL,
             seed=int(child.generate_state(1)[0]),
-        ).labels.tolist()
-        for child in np.random.SeedSequence(seed).spawn(clusterings)
-    ]
-    amis = [adjusted_mutual_information(a, b) for a, b in itertools.combinations(partitions, 2)]
-    return RunToRun(clusterings=clusterings, k=k, mean_ami=float(np.mean(amis)), least_ami=min(amis))
+        ).labels

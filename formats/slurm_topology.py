@@ -16,7 +16,7 @@ from netprobe.core.hosts import MAX_HOSTS, checked_lines
 from netprobe.formats.slurm import expand_nodelist
 
 _ENTRY = re.compile(r"([A-Za-z]+)\s*=\s*(\S+)")
-_SIGN = re.compile(r"^\s*(?:SwitchName|BlockName)\s*=", re.IGNORECASE | re.MULTILINE)
+_SIGN = re.compile(r"(?:^|\s)(?:SwitchName|BlockName)\s*=", re.IGNORECASE | re.MULTILINE)
 _KEYS = {"switchname", "blockname", "switches", "nodes", "linkspeed", "blocksizes"}
 _DEEPEST = 32
 

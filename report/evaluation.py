@@ -48,7 +48,7 @@ def group_table(rows: Sequence[EvaluatedFile]) -> Table:
             by = "map" if row.kind == "map" else "natural groups"
             table.add_row(row.file, by, str(found.groups), *_agreement(agreement))
         for agreement in found.linkage or ():
-            table.add_row(row.file, "linkage at true k", str(agreement.classes), *_agreement(agreement))
+            table.add_row(row.file, "linkage", str(agreement.classes), *_agreement(agreement))
     return table
 
 

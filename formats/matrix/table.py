@@ -40,7 +40,8 @@ def read_table(text: str, *, zeros: str, separator: str | None) -> Readings:
         widths = sorted({len(cells) for _, cells in rows})
         raise InputError(
             f"is no square matrix: {len(rows)} lines of {' to '.join(map(str, widths[:: max(1, len(widths) - 1)]))} "
-            "cells (names may stand in the first line and the first column)"
+            "cells (names may stand in the first line and the first column, with a word in the corner if they are "
+            "numbers)"
         )
     names, order = _names(split)
     values = np.array([_numbers(row) for row in split.body])
@@ -82,21 +83,35 @@ def _split(rows: Sequence[Row]) -> _Split | None:
     height, width = len(rows), len(rows[-1][1])
     if any(len(cells) != width for _, cells in rest) or len(first) not in (width, width - 1):
         return None
-    header = first if len(first) == width - 1 else first[1:]
     labels = [cells[0] for _, cells in rows]
-    named_above = any(map(is_name, header))
-    named_left = any(map(is_name, labels[1:]))
     if len(first) == width - 1:  # a header without a corner, over rows with labels
-        return _cut(rows, header, labels[1:]) if height == width else None
+        return _cut(rows, first, labels[1:]) if height == width else None
     if height == width:  # bare, or named above and left
-        if named_above or named_left or is_name(first[0]) or _numbered(first, labels):
-            return _cut(rows, header, labels[1:])
-        return _Split(columns=None, rows=None, body=list(rows))
-    if height == width + 1 and (named_above or is_name(first[0]) or _counted(first)):
+        return _square(rows, first, labels)
+    if height == width + 1 and _are_names(first):
         return _Split(columns=first, rows=None, body=list(rest))
-    if height == width - 1 and (named_left or is_name(labels[0]) or _counted(labels)):
+    if height == width - 1 and _are_names(labels):
         return _Split(columns=None, rows=labels, body=[(n, cells[1:]) for n, cells in rows])
     return None
+
+
+def _square(rows: Sequence[Row], first: list[str], labels: list[str]) -> _Split:
+    above, left = first[1:], labels[1:]
+    if is_name(first[0]) or (_are_words(above) and _are_words(left)) or _numbered(first, labels):
+        return _cut(rows, above, left)
+    if _are_words(above) and _counted(left):  # an index that nobody named
+        return _Split(columns=above, rows=None, body=[(n, cells[1:]) for n, cells in rows[1:]])
+    return _Split(columns=None, rows=None, body=list(rows))
+
+
+def _are_words(names: Sequence[str]) -> bool:
+    """Whether all of these can be names and none is a number: a stray word makes no names of its line."""
+    return any(map(is_name, names)) and all(is_name(name) or name.isalpha() for name in names)
+
+
+def _are_names(names: Sequence[str]) -> bool:
+    """The same, or the numbers from 0 or 1 on."""
+    return _are_words(names) or _counted(names)
 
 
 def _cut(rows: Sequence[Row], columns: list[str], labels: list[str]) -> _Split:
