@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_mutual_info_score
 
-from netprobe.cluster import repeated
+from netprobe.cluster import kmeans, repeated
 from netprobe.cluster.evaluation import evaluate
 from netprobe.cluster.repeated import run_to_run
 from netprobe.core.errors import InputError
@@ -60,7 +60,7 @@ def test_a_missing_distance_leaves_out_what_needs_them_all() -> None:
 
 def test_repeated_clusterings_are_compared_pair_by_pair(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[list[int]] = []
-    original = repeated.constrained_kmeans
+    original = kmeans.constrained_kmeans
 
     def kept(*args: object, **options: object) -> object:
         run = original(*args, **options)  # type: ignore[arg-type]
