@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.cluster.balanced import sqrt_groups
-from netprobe.cluster.judge import judge_locality
+from netprobe.cluster.judge import cannot_tell, judge_locality
 from netprobe.cluster.natural import best_grouping, keep_or_join
 from netprobe.cluster.records import METHODS, Grouping, Method, Verdict, numbered_by_first_member
-from netprobe.cluster.sparse import is_sparse, regroup
+from netprobe.cluster.sparse import MOST_UNTOLD, is_sparse, regroup, untold_share
 from netprobe.core.errors import InputError
 
 
@@ -47,7 +47,14 @@ def find_groups(
         grouping = best_grouping(distance_s, k=k)
         if k is None and is_sparse(raw_distance_s):
             grouping = _regrouped(grouping, raw_distance_s)
-    verdict = judge_locality(_without_excess(raw_distance_s, grouping), grouping.labels, seed=seed)
+    untold = untold_share(raw_distance_s, grouping.labels) if "sparse" in grouping.evidence else 0.0
+    if untold > MOST_UNTOLD:
+        verdict = cannot_tell(
+            f"too few pairs: {100 * untold:.0f} % of the pairs of hosts lie between groups of which no pair was "
+            "measured, and which may be one; measure more pairs"
+        )
+    else:
+        verdict = judge_locality(_without_excess(raw_distance_s, grouping), grouping.labels, seed=seed)
     if method == "natural" and k is None:
         grouping = keep_or_join(grouping, verdict)
     return grouping, verdict

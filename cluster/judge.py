@@ -53,10 +53,10 @@ def judge_locality(
     partition = numbered_by_first_member(np.asarray(labels))
     k = int(partition.max()) + 1
     if n <= 2:
-        return _cannot_tell(f"{n} host{'s' * (n > 1)}: nothing to compare")
+        return cannot_tell(f"{n} host{'s' * (n > 1)}: nothing to compare")
     levels = levels_of(matrix)
     if levels is None and np.isnan(matrix[np.triu_indices(n, 1)]).all():
-        return _cannot_tell("no measured distance")
+        return cannot_tell("no measured distance")
     if k == 1 or levels is None:
         return Verdict(locality="none", contrast=None, p_value=None, text=_NONE)
     contrast = _contrast(matrix, partition)
@@ -73,7 +73,8 @@ def judge_locality(
     return Verdict(locality="found", contrast=contrast, p_value=p_value, text=text)
 
 
-def _cannot_tell(text: str) -> Verdict:
+def cannot_tell(text: str) -> Verdict:
+    """The verdict that there is none, and why."""
     return Verdict(locality="cannot_tell", contrast=None, p_value=None, text=f"cannot tell: {text}")
 
 

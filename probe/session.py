@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from netprobe.core.hosts import Host, check_hosts
+from netprobe.probe.agent.audit import PROGRAMS
 from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.audit import ScanAudit
 from netprobe.probe.chooser import Chooser, Results, Retrying, RoundRobin
@@ -327,7 +328,8 @@ async def measure(
         clock=clock,
     )
 
-    audit = ScanAudit(fleet) if options.audit else None
+    programs = any(phase.method.measurement.method in PROGRAMS for phase in phases)
+    audit = ScanAudit(fleet, programs=programs) if options.audit else None
     duration: float | None = None
 
     async def work() -> None:

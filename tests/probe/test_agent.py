@@ -174,6 +174,23 @@ def test_the_archive_is_the_agent_and_always_the_same() -> None:
     assert "netprobe_agent/main.py" in names and all(name.startswith("netprobe_agent/") for name in names)
 
 
+def test_bytecode_is_used_where_it_fits_and_the_source_elsewhere(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import netprobe_agent.main as m; "
+        "print(m.__cached__ if m.__file__ == m.__cached__ else m.__file__)"
+    )
+    own, foreign = tmp_path / "own.zip", tmp_path / "foreign.zip"
+    own.write_bytes(agent_archive())
+    with zipfile.ZipFile(own) as archive, zipfile.ZipFile(foreign, "w") as other:
+        for name in archive.namelist():
+            data = archive.read(name)
+            other.writestr(name, b"\xff\xff" + data[2:] if name.endswith(".pyc") else data)
+    for archive_path, ending in ((own, "main.pyc"), (foreign, "main.py")):
+        argv = [sys.executable, "-ISB", "-c", code, str(archive_path)]
+        said = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.strip()
+        assert said.endswith(f"/netprobe_agent/{ending}"), said
+
+
 def test_the_agent_loads_no_heavy_module(tmp_path: Path) -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); import netprobe_agent.main; "
