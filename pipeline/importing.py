@@ -50,10 +50,7 @@ def import_matrix(path: Path, *, options: ImportOptions | None = None) -> Scan:
         name, readings = read_matrix(content, options=options.read)
         unit = _unit(readings, name, options.unit)
         hosts = _hosts(readings, options.hosts)
-        matrices = {
-            key: np.asarray(matrix.T if options.transposed else matrix) * unit.factor
-            for key, matrix in readings.statistics.items()
-        }
+        matrices = _scaled(readings, unit.factor, transposed=options.transposed)
         warnings = _check_values(matrices["p50"], unit, hosts)
     except HostsError as error:
         raise HostsError(str(error), source=str(path)) from None
@@ -79,6 +76,15 @@ def import_matrix(path: Path, *, options: ImportOptions | None = None) -> Scan:
         },
     )
     return _scan(hosts, matrices, measurement, warnings)
+
+
+def _scaled(readings: Readings, factor: float, *, transposed: bool) -> dict[str, FloatMatrix]:
+    """The statistics in SI units; those that are one matrix stay one, for a large one is large."""
+    made: dict[int, FloatMatrix] = {}
+    for matrix in readings.statistics.values():
+        if id(matrix) not in made:
+            made[id(matrix)] = np.asarray((matrix.T if transposed else matrix) * factor)
+    return {key: made[id(matrix)] for key, matrix in readings.statistics.items()}
 
 
 def _content(path: Path) -> bytes:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from netprobe.core.errors import InputError
 from netprobe.core.matrix import FloatMatrix, empty_matrix
+from netprobe.core.text import one_line
 
 MAX_MATRIX_HOSTS = 4096
 QUANTILES: Mapping[str, float] = {"min": 0.0, "p10": 0.1, "p50": 0.5, "p90": 0.9, "p99": 0.99}
@@ -109,7 +110,7 @@ def check_size(hosts: int) -> None:
 
 def refuse_value(value: float, src: str, dst: str) -> None:
     """Raise the InputError that a bad reading deserves."""
-    what = f"the reading from {src!r} to {dst!r} is {value:g}"
+    what = f"the reading from {one_line(src, 60)!r} to {one_line(dst, 60)!r} is {value:g}"
     if value == 0:
         raise InputError(f"{what}: give --zeros missing where that means there is none, or mend the file")
     raise InputError(f"{what}: a finite number above 0 is needed, or nan for a missing one")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import gzip
 import io
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from netprobe.core.errors import InputError
 from netprobe.core.matrix import FloatMatrix
@@ -132,7 +134,7 @@ def test_options_that_are_none_are_refused() -> None:
         read("0 1\n1 0\n", column="x")
 
 
-def npy(array: np.ndarray, **options: bool) -> bytes:  # type: ignore[type-arg]
+def npy(array: NDArray[Any], **options: bool) -> bytes:
     stream = io.BytesIO()
     np.save(stream, array, **options)
     return stream.getvalue()
