@@ -54,7 +54,7 @@ def map_(
     path = out or scan.parent / files.MAP
     options = map_options(groups=groups, k=k, elasticity=elasticity, method=method, alpha=alpha)
     document = load_document(Scan, scan)
-    files.prepare_file(path, force=force, inputs=[scan])
+    files.prepare_file(path, kind="map", force=force, inputs=[scan])
     result = map_scan(document, options=options, seed=seed)
     files.save(result, path)
 

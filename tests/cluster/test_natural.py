@@ -16,8 +16,8 @@ LAYOUTS = [(6, 6, 4), (3, 6, 9), (4, 4, 4, 4), (8, 8), (6, 5, 1), (2,) * 8]
 
 
 @pytest.mark.parametrize("sizes", LAYOUTS, ids=str)
-def test_racks_come_out_right_for_twenty_seeds(sizes: tuple[int, ...]) -> None:
-    for seed in range(20):
+def test_racks_come_out_right_for_eight_seeds(sizes: tuple[int, ...]) -> None:
+    for seed in range(8):
         rtt, rack = rack_rtt(sizes, seed)
         grouping, verdict = find_groups(rtt, rtt, seed=seed)
         assert adjusted_rand_score(rack, grouping.labels) == 1.0
