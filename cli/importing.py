@@ -76,7 +76,7 @@ def matrix(
         transposed=transposed,
     )
     path = out or file.parent / files.SCAN
-    files.prepare_file(path, force=force, inputs=[file])
+    files.prepare_file(path, kind="scan", force=force, inputs=[file])
     scan = import_matrix(file, options=options)
     files.save(scan, path)
 
