@@ -52,7 +52,11 @@ def prepare_file(path: Path, *, force: bool = False, inputs: Sequence[Path] = ()
     """Check that a file can be written: not there yet (or ``force``), never an input, folder present."""
     try:
         _check_file(path, force=force, inputs=inputs)
-    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a name too long, a folder that is gone
+    except (
+        OSError,
+        RuntimeError,
+        ValueError,
+    ) as error:  # a loop of links, a name too long, a folder that is gone
         raise InputError(f"{path}: cannot be written: {error}") from None
 
 

@@ -104,7 +104,9 @@ def continued_measuring(record: JournalRecord, asked: Measuring) -> Measuring:
             for key, word in asked.words.items()
             if record.measuring.get(key) != word
         ]
-        raise InputError(f"--resume goes on with what the scan measures, and these differ: {'; '.join(faults)}")
+        raise InputError(
+            f"--resume goes on with what the scan measures, and these differ: {'; '.join(faults)}"
+        )
     found = scanned if record.measuring else asked
     if found.goodput is None or found.goodput.options.way != "auto":
         return found

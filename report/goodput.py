@@ -30,8 +30,9 @@ def goodput_text(scan: Scan) -> list[str]:
             f"{scan.hosts[src].name} to {scan.hosts[dst].name} {rate(value)}"
             for value, src, dst in ordered[:_SLOWEST]
         )
+        read = f"{len(values)} of {count(links, 'link')}"
         lines.append(
-            f"{measurement.id} ({way}): {len(values)} of {count(links, 'link')}, median {rate(float(np.median(values)))}, "
+            f"{measurement.id} ({way}): {read}, median {rate(float(np.median(values)))}, "
             f"{rate(values[0])} to {rate(values[-1])}; slowest: {slowest}"
         )
     return lines
