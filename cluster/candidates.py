@@ -14,7 +14,7 @@ from netprobe.cluster.records import Grouping, numbered_by_first_member
 from netprobe.cluster.regroup import is_sparse, regroup
 
 # Above this many hosts noise averages out in the denoised matrix, and moving hosts costs too much.
-_MOST_MOVED = 256
+_MOST_MOVED = 128
 # Scores closer than this are the same.
 _SAME = 1e-9
 
@@ -28,10 +28,12 @@ def best_candidate(distance_s: NDArray[np.float64], raw_distance_s: NDArray[np.f
     first of equals is taken, and the denoised one stands as it is when it says that there is nothing.
     """
     first = best_grouping(distance_s)
-    levels = levels_of(symmetric(raw_distance_s))
     n = len(raw_distance_s)
     sparse = is_sparse(raw_distance_s)
-    if levels is None or n < 3 or (n > _MOST_MOVED and not sparse):
+    if n < 3 or (n > _MOST_MOVED and not sparse):
+        return first
+    levels = levels_of(symmetric(raw_distance_s))
+    if levels is None:
         return first
     pairs = np.zeros(len(levels.level))
     pairs[levels.measured] = levels.unexplained

@@ -65,21 +65,24 @@ def find_groups(
 def compare_methods(
     distance_s: NDArray[np.float64],
     raw_distance_s: NDArray[np.float64],
+    found: Grouping,
     *,
     elasticity: float = 2.0,
     seed: int,
 ) -> list[dict[str, object]]:
     """Natural groups beside PLink's: ``method``, ``k``, ``smallest``, ``largest`` and ``contrast`` of each.
 
-    The contrast is the median measured distance across groups over that inside, None where it has none.
-    Arguments and errors are those of `find_groups`.
+    found: what `find_groups` gave, by either method; the other one is formed here. The contrast is the median
+    measured distance across groups over that inside, None where there is none. Further arguments and errors
+    are those of `find_groups`.
     """
-    rows: list[dict[str, object]] = []
+    if found.method == "sqrt":
+        both = (_natural(distance_s, raw_distance_s, seed=seed)[0], found)
+    else:
+        both = (found, sqrt_groups(distance_s, elasticity=elasticity, seed=seed))
     matrix = symmetric(raw_distance_s)
-    for grouping in (
-        _natural(distance_s, raw_distance_s, seed=seed)[0],
-        sqrt_groups(distance_s, elasticity=elasticity, seed=seed),
-    ):
+    rows: list[dict[str, object]] = []
+    for grouping in both:
         sizes = np.bincount(grouping.labels)
         rows.append(
             {
@@ -114,12 +117,10 @@ def _natural(
         labels = _placed(symmetric(raw), far, labels)
         evidence["far_hosts"] = np.flatnonzero(far).tolist()
     labels = numbered_by_first_member(labels)
-    changed = not np.array_equal(labels, grouping.labels)
+    changed = len(labels) != len(grouping.labels) or not np.array_equal(labels, grouping.labels)
     grouping = replace(kept, labels=labels, k=int(labels.max()) + 1, evidence=evidence)
     if changed and kept.k > 1:
-        verdict = judge_locality(raw, labels, seed=seed)
-    elif far.any():
-        verdict = judge_locality(raw, labels, seed=seed) if kept.k > 1 else verdict
+        verdict = judge_locality(raw, labels, seed=seed, p_value=verdict.p_value)
     return grouping, verdict
 
 

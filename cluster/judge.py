@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,8 @@ LEAST_CONTRAST = 1.1
 # Permutations for a large fleet, where locality that matters stands out from all of them.
 _PERMUTATIONS_LARGE = 39
 _LARGE = 128
+# Of a larger fleet the test looks at so many hosts, drawn at random.
+_TESTED = 384
 # After so many draws a p-value that is nowhere near the level is not worth more.
 _FIRST_DRAWS = 39
 _HOPELESS = 0.3
@@ -36,6 +37,7 @@ def judge_locality(
     *,
     seed: int,
     permutations: int = 199,
+    p_value: float | None = None,
 ) -> Verdict:
     """Test a grouping against the raw distances it came from.
 
@@ -52,7 +54,7 @@ def judge_locality(
     Found means p <= 0.025 and a contrast of at least 1.1. Where even the clearest data could not give such
     a p (a handful of hosts), the verdict is "cannot_tell", and so it is where nothing measured ties all
     hosts together. Hosts far from everybody (`far_hosts`) are left out. Above 128 hosts 39 permutations are
-    drawn.
+    drawn, above 384 of so many hosts. ``p_value``: of a test already made, where the labels only refine or complete those it was made of.
 
     Raises InputError for a bad matrix or labels of another length.
     """
@@ -69,11 +71,11 @@ def judge_locality(
     groups = len(np.unique(labels))
     kept = ~far_hosts(matrix)
     matrix, partition = matrix[np.ix_(kept, kept)], numbered_by_first_member(np.asarray(labels)[kept])
-    levels = levels_of(matrix)
-    if partition.max() == 0 or levels is None:
+    if partition.max() == 0 or not (matrix > 0).any():
         return Verdict(locality="none", contrast=None, p_value=None, text=_NONE)
     contrast = contrast_of(matrix, partition)
-    p_value = _p_value(levels, partition, seed=seed, permutations=permutations)
+    if p_value is None:
+        p_value = _p_value(matrix, partition, seed=seed, permutations=permutations)
     if contrast is not None and contrast < LEAST_CONTRAST:
         return Verdict(locality="none", contrast=contrast, p_value=p_value, text=_NONE)
     if _least_p_value(partition) > SIGNIFICANCE:
@@ -113,39 +115,53 @@ def contrast_of(matrix: NDArray[np.float64], labels: NDArray[np.int64]) -> float
     return float(np.median(pairs[known & between])) / inside if inside > 0 else None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Draw:
-    """What is looked at of the matrix itself and of each dealt one."""
-
-    nearness: float
-    cut: float
-    own: float
-
-
-def _p_value(levels: Levels, labels: NDArray[np.int64], *, seed: int, permutations: int) -> float:
+def _p_value(
+    matrix: NDArray[np.float64], labels: NDArray[np.int64], *, seed: int, permutations: int
+) -> float:
     """Share of matrices without locality that look as grouped, the matrix itself counted in."""
-    if len(levels.unexplained) <= levels.n:
+    n = len(matrix)
+    if n > _LARGE:
+        permutations = min(permutations, _PERMUTATIONS_LARGE)
+    if n > _TESTED:
+        kept = np.sort(np.random.default_rng(seed).permutation(n)[:_TESTED])
+        matrix, labels = matrix[np.ix_(kept, kept)], labels[kept]
+    levels = levels_of(matrix)
+    table = None if levels is None else draw_looks(levels, labels, seed=seed, permutations=permutations)
+    if table is None:
         return 1.0  # single hosts explain everything
+    return max(share_as_good(standardised(table)), share_as_good(table[:, 2]))
+
+
+def draw_looks(
+    levels: Levels, labels: NDArray[np.int64], *, seed: int, permutations: int, stop: bool = True
+) -> NDArray[np.float64] | None:
+    """(1 + permutations, 3): the matrix itself, then as many without locality.
+
+    Columns: the largest eigenvalue of nearness, the best score of a tree's cuts, the score of ``labels``.
+    With ``stop`` the drawing ends early where nothing is to be found. None where the pairs are too few.
+    """
+    if len(levels.unexplained) <= levels.n:
+        return None
     generator = np.random.default_rng(seed)
     rest = _clipped(levels.unexplained)
-    draws = [_look(levels, rest, labels)]
-    for drawn in range(1, 1 + min(permutations, _PERMUTATIONS_LARGE if levels.n > _LARGE else permutations)):
+    rows = [_look(levels, rest, labels)]
+    for drawn in range(1, 1 + permutations):
         # Refitted in `_look`: dealt noise would add to the hosts' terms, and they would explain too much.
-        draws.append(_look(levels, generator.permutation(rest), labels))
-        if drawn == _FIRST_DRAWS and _share_as_good(draws) > _HOPELESS:
+        rows.append(_look(levels, generator.permutation(rest), labels))
+        if stop and drawn == _FIRST_DRAWS and share_as_good(standardised(np.array(rows))) > _HOPELESS:
             break
-    return _share_as_good(draws)
+    return np.array(rows)
 
 
-def _share_as_good(draws: list[_Draw]) -> float:
-    table = np.array([[draw.nearness, draw.cut, draw.own] for draw in draws])
+def standardised(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(draws,) the larger of the first two columns, each in standard deviations of its own."""
     spread = np.maximum(table.std(axis=0), 1e-12)
-    standard = (table - table.mean(axis=0)) / spread
-    anywhere = standard[:, :2].max(axis=1)
-    return max(
-        float((anywhere >= anywhere[0] - 1e-9).mean()),
-        float((standard[:, 2] >= standard[0, 2] - 1e-9).mean()),
-    )
+    return np.asarray(((table - table.mean(axis=0)) / spread)[:, :2].max(axis=1))
+
+
+def share_as_good(values: NDArray[np.float64]) -> float:
+    """Share of ``values`` (draws,) that reach the first."""
+    return float((values >= values[0] - 1e-9).mean())
 
 
 def _clipped(rest: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -156,27 +172,31 @@ def _clipped(rest: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.minimum(rest, middle + _CLIP * spread))
 
 
-def _look(levels: Levels, rest: NDArray[np.float64], labels: NDArray[np.int64]) -> _Draw:
+def _look(levels: Levels, rest: NDArray[np.float64], labels: NDArray[np.int64]) -> tuple[float, float, float]:
     rest = levels.effects.residual(rest)
     spread = float(np.sqrt((rest**2).mean()))
     if spread <= 1e-12:
-        return _Draw(nearness=0.0, cut=0.0, own=0.0)
+        return 0.0, 0.0, 0.0
     level = levels.explained.copy()
     # The fit took part of the spread with it; what is left must spread as the noise did.
     level[levels.measured] += rest * math.sqrt(len(rest) / (len(rest) - levels.n))
     pairs = np.zeros(len(level))
     pairs[levels.measured] = rest / spread
-    return _Draw(
-        nearness=_largest_eigenvalue(-square(pairs, levels.n)),
-        cut=float(hierarchy_of(level, levels.measured).score.max()),
-        own=partition_score(level, levels.measured, labels),
+    return (
+        _largest_eigenvalue(-square(pairs, levels.n)),
+        float(hierarchy_of(level, levels.measured).score.max()),
+        partition_score(level, levels.measured, labels),
     )
 
 
 def _largest_eigenvalue(matrix: NDArray[np.float64]) -> float:
     from scipy.linalg import eigh
+    from scipy.sparse.linalg import eigsh
 
     n = len(matrix)
+    if n > _LARGE:
+        start = np.random.default_rng(n).normal(size=n)
+        return float(eigsh(matrix, k=1, which="LA", v0=start, tol=1e-4, return_eigenvectors=False)[0])
     return float(eigh(matrix, eigvals_only=True, subset_by_index=[n - 1, n - 1], driver="evr")[0])
 
 

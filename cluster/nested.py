@@ -5,16 +5,28 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from netprobe.cluster.candidates import best_candidate
 from netprobe.cluster.hierarchy import hierarchy_of
-from netprobe.cluster.judge import LEAST_CONTRAST, SIGNIFICANCE, judge_locality
-from netprobe.cluster.levels import symmetric
-from netprobe.cluster.natural import best_grouping
+from netprobe.cluster.judge import (
+    LEAST_CONTRAST,
+    SIGNIFICANCE,
+    contrast_of,
+    draw_looks,
+    share_as_good,
+    standardised,
+)
+from netprobe.cluster.levels import levels_of, symmetric
 from netprobe.cluster.records import numbered_by_first_member
 
 _LEVELS = 3
 _DRAWS = 99
+_DRAWS_FINER = 39
+# Once the groups together are beyond chance, one of them is split at this level.
+_OWN = 0.1
 # A group of fewer hosts than this is not looked into: no test could tell.
 _FEWEST = 6
+# In a fleet of more hosts than this, groups of fewer than so many are let be: there are too many of them.
+_LARGE, _FEWEST_LARGE = 256, 12
 
 
 def finer(
@@ -24,21 +36,33 @@ def finer(
     *,
     seed: int,
 ) -> NDArray[np.int64] | None:
-    """The groups split where locality is found inside one (N,), or None where it is in none of them.
+    """The groups split where locality is found inside them (N,), or None where it is in none.
 
-    Each group is judged like a fleet of its own, at the same level divided by their number.
+    Each group is looked at like a fleet of its own (see `judge`). The sum of what is seen in all of them must
+    be beyond chance at the verdict's level; then those are split that show it themselves.
     """
     found = labels.copy()
-    inside = [np.flatnonzero(labels == group) for group in np.unique(labels)]
-    inside = [members for members in inside if len(members) >= _FEWEST]
-    for members in inside:
+    splits: list[tuple[NDArray[np.intp], NDArray[np.int64]]] = []
+    looks: list[NDArray[np.float64]] = []
+    fewest = _FEWEST if len(labels) <= _LARGE else _FEWEST_LARGE
+    for group in np.unique(labels):
+        members = np.flatnonzero(labels == group)
         part = raw_distance_s[np.ix_(members, members)]
-        split = best_grouping(distance_s[np.ix_(members, members)])
-        if split.k == 1:
+        levels = levels_of(symmetric(part)) if len(members) >= fewest else None
+        if levels is None:
             continue
-        verdict = judge_locality(part, split.labels, seed=seed)
-        if verdict.locality == "found" and (verdict.p_value or 0.0) <= SIGNIFICANCE / min(len(inside), 4):
-            found[members] = found.max() + 1 + split.labels
+        split = best_candidate(distance_s[np.ix_(members, members)], part).labels
+        table = draw_looks(levels, split, seed=seed, permutations=_DRAWS_FINER, stop=False)
+        if table is not None:
+            looks.append(standardised(table))
+            splits.append((members, split))
+    if not looks or share_as_good(np.sum(looks, axis=0)) > SIGNIFICANCE:
+        return None
+    for (members, split), look in zip(splits, looks):
+        contrast = contrast_of(symmetric(raw_distance_s[np.ix_(members, members)]), split)
+        clear = contrast is None or contrast >= LEAST_CONTRAST
+        if split.max() > 0 and clear and share_as_good(look) <= _OWN:
+            found[members] = found.max() + 1 + split
     return None if np.array_equal(found, labels) else numbered_by_first_member(found)
 
 

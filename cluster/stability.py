@@ -34,13 +34,17 @@ def stability_of(
     generator = np.random.default_rng(seed)
     upper = np.triu_indices(len(raw), 1)
     alike = []
+    joined = symmetric(raw)
+    levels = levels_of(joined)
+    if levels is None:
+        return None
     for _ in range(_RESAMPLES if len(raw) <= _LARGE else _RESAMPLES_LARGE):
         pick = generator.random(raw.shape) < 0.5
         drawn = np.where(pick, there, there.T)
-        levels = levels_of(symmetric(drawn))
-        if levels is None:
-            return None
-        found = hierarchy_of(levels.level, levels.measured).cut(k)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            change = np.log(symmetric(drawn) / joined)[upper]
+        level = levels.level + np.where(np.isfinite(change), change, 0.0)
+        found = hierarchy_of(level, levels.measured).cut(k)
         again = found[:, None] == found[None, :]
         one, other = together[upper], again[upper]
         alike.append(float((one & other).sum()) / max(float((one | other).sum()), 1.0))
