@@ -54,7 +54,8 @@ def judge_locality(
     Found means p <= 0.025 and a contrast of at least 1.1. Where even the clearest data could not give such
     a p (a handful of hosts), the verdict is "cannot_tell", and so it is where nothing measured ties all
     hosts together. Hosts far from everybody (`far_hosts`) are left out. Above 128 hosts 39 permutations are
-    drawn, above 384 of so many hosts. ``p_value``: of a test already made, where the labels only refine or complete those it was made of.
+    drawn, above 384 of so many hosts.
+    p_value: of a test already made, where the labels only refine or complete those it was made of.
 
     Raises InputError for a bad matrix or labels of another length.
     """
@@ -78,7 +79,7 @@ def judge_locality(
         p_value = _p_value(matrix, partition, seed=seed, permutations=permutations)
     if contrast is not None and contrast < LEAST_CONTRAST:
         return Verdict(locality="none", contrast=contrast, p_value=p_value, text=_NONE)
-    if _least_p_value(partition) > SIGNIFICANCE:
+    if least_p_value(partition) > SIGNIFICANCE:
         text = (
             f"too few hosts to tell: {len(partition)} hosts in {int(partition.max()) + 1} groups "
             f"could be chance (p = {p_value:.2g})"
@@ -200,7 +201,7 @@ def _largest_eigenvalue(matrix: NDArray[np.float64]) -> float:
     return float(eigh(matrix, eigvals_only=True, subset_by_index=[n - 1, n - 1], driver="evr")[0])
 
 
-def _least_p_value(labels: NDArray[np.int64]) -> float:
+def least_p_value(labels: NDArray[np.int64]) -> float:
     """How probable it is that as many near pairs, strewn at random, form groups of just these sizes."""
     sizes = np.bincount(labels).tolist()
     n = len(labels)

@@ -12,6 +12,7 @@ from netprobe.cluster.judge import (
     SIGNIFICANCE,
     contrast_of,
     draw_looks,
+    least_p_value,
     share_as_good,
     standardised,
 )
@@ -61,7 +62,8 @@ def finer(
     for (members, split), look in zip(splits, looks):
         contrast = contrast_of(symmetric(raw_distance_s[np.ix_(members, members)]), split)
         clear = contrast is None or contrast >= LEAST_CONTRAST
-        if split.max() > 0 and clear and share_as_good(look) <= _OWN:
+        possible = split.max() > 0 and least_p_value(numbered_by_first_member(split)) <= SIGNIFICANCE
+        if possible and clear and share_as_good(look) <= _OWN:
             found[members] = found.max() + 1 + split
     return None if np.array_equal(found, labels) else numbered_by_first_member(found)
 
