@@ -22,6 +22,8 @@ _PERMUTATIONS_LARGE = 39
 _LARGE = 128
 # Of a larger fleet the test looks at so many hosts, drawn at random.
 _TESTED = 384
+# The gap is for a reader: its scale needs no more draws than this.
+_GAP_DRAWS = 19
 # After so many draws a p-value that is nowhere near the level is not worth more.
 _FIRST_DRAWS = 39
 _HOPELESS = 0.3
@@ -131,6 +133,23 @@ def _p_value(
     if table is None:
         return 1.0  # single hosts explain everything
     return max(share_as_good(standardised(table)), share_as_good(table[:, 2]))
+
+
+def gap_to_noise(raw_distance_s: NDArray[np.float64], *, seed: int) -> dict[str, float] | None:
+    """Standard deviations by which the two statistics of `judge_locality` stand above matrices without
+    locality: ``nearness`` (the eigenvalue) and ``cut`` (the tree); the gap statistic of Tibshirani, Walther
+    and Hastie (2001), with dealt readings for the null model. None where there are too few pairs.
+    """
+    matrix = symmetric(raw_distance_s)[:_TESTED, :_TESTED]
+    levels = levels_of(matrix)
+    one = np.zeros(len(matrix), dtype=np.int64)
+    table = (
+        None if levels is None else draw_looks(levels, one, seed=seed, permutations=_GAP_DRAWS, stop=False)
+    )
+    if table is None:
+        return None
+    gap = (table[0] - table[1:].mean(axis=0)) / np.maximum(table[1:].std(axis=0), 1e-12)
+    return {"nearness": round(float(gap[0]), 6), "cut": round(float(gap[1]), 6)}
 
 
 def draw_looks(

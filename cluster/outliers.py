@@ -79,7 +79,12 @@ def find_outliers(raw_distance_s: NDArray[np.float64], labels: NDArray[np.int64]
     over = level - expected
     terms = _row_medians(over)
     hosts = _hosts(matrix, np.exp(expected), over, terms)
-    # Expected once more without what the named hosts pull up.
+    # A slow host adds the same delay to all of its links, near and far; small differences grow with them.
+    excess = np.zeros(len(matrix))
+    for slow in hosts:
+        excess[slow.host] = slow.excess
+    over = level - np.log(np.exp(expected) + excess[:, None] + excess[None, :])
+    terms = _row_medians(over)
     over = over - terms[:, None] - terms[None, :]
     return Outliers(hosts=hosts, links=_links(over), asymmetric=_asymmetric(raw, floor))
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from netprobe.cluster import find_outliers
 from netprobe.core.map import AsymmetricLink, Outliers, SlowHost, SlowLink
+from netprobe.report.units import count
 
 _LISTED = 100
 
@@ -54,17 +55,17 @@ def outlier_lines(outliers: Outliers | None, *, most: int = 5) -> list[str]:
         return []
     lines = [host.text for host in outliers.hosts[:most]]
     if len(outliers.hosts) > most:
-        lines.append(f"and {len(outliers.hosts) - most} more slow hosts")
+        lines.append(f"and {count(len(outliers.hosts) - most, 'more slow host')}")
     if outliers.links:
         worst = outliers.links[0]
         lines.append(
-            f"{outliers.links_found} slow link(s); worst: {' - '.join(worst.hosts)}, "
+            f"{count(outliers.links_found, 'slow link')}; worst: {' - '.join(worst.hosts)}, "
             f"{worst.ratio:.1f}x what its ends explain"
         )
     if outliers.asymmetric:
         link = outliers.asymmetric[0]
         lines.append(
-            f"{outliers.asymmetric_found} asymmetric link(s); most: {link.src} to {link.dst}, "
+            f"{count(outliers.asymmetric_found, 'asymmetric link')}; most: {link.src} to {link.dst}, "
             f"{link.ratio:.1f}x the way back"
         )
     return lines

@@ -20,7 +20,7 @@ LAYOUTS = [(6, 6, 4), (3, 6, 9), (4, 4, 4, 4), (8, 8), (6, 5, 1), (2,) * 8]
 
 @pytest.mark.parametrize("sizes", LAYOUTS, ids=str)
 def test_racks_come_out_right_for_any_seed(sizes: tuple[int, ...]) -> None:
-    for seed in range(3):
+    for seed in range(2):
         rtt, rack = rack_rtt(sizes, seed)
         grouping, verdict = find_groups(rtt, rtt, seed=seed)
         assert adjusted_rand_score(rack, grouping.labels) == 1.0
@@ -58,17 +58,17 @@ def test_a_host_slow_towards_everybody_stays_in_its_rack() -> None:
 
 
 @pytest.mark.parametrize(
-    ("slow_hosts", "outliers"), [(False, 0.0), (True, 0.0), (True, 0.05)], ids=["noise", "slow", "outliers"]
+    ("slow_hosts", "outliers"), [(False, 0.0), (True, 0.05)], ids=["noise", "slow hosts and outliers"]
 )
 def test_false_alarms_are_rare(slow_hosts: bool, outliers: float) -> None:
     alarms = 0
-    for seed in range(28):
+    for seed in range(16):
         n = (8, 12, 16, 24)[seed % 4]
         rtt = flat_rtt(n, seed, noise=0.2, slow_hosts=slow_hosts, outliers=outliers)
         _, verdict = find_groups(rtt, rtt, seed=seed)
         alarms += verdict.locality == "found"
-    # Nominal is 0.7 of 28; five or more would come about once in a thousand times.
-    assert alarms <= 4
+    # Nominal is 0.4 of 16; four or more would come about once in a thousand times. bench/verdict.py has 400.
+    assert alarms <= 3
 
 
 def test_nested_racks_and_rows_are_both_found_and_the_racks_are_the_groups() -> None:
@@ -101,7 +101,9 @@ def test_a_sick_host_hides_no_racks_and_stays_in_its_own(sizes: tuple[int, ...],
     grouping, verdict = find_groups(rtt, rtt, seed=0)
     assert verdict.locality == "found"
     assert adjusted_rand_score(rack, grouping.labels) == 1.0
-    (slow,) = find_outliers(rtt, grouping.labels).hosts
+    found = find_outliers(rtt, grouping.labels)
+    (slow,) = found.hosts
+    assert found.links == ()
     assert slow.host == 5
     assert slow.excess == pytest.approx(excess_us * 1e-6, rel=0.2)
     assert (slow.slower, slow.links) == (11, 11)
@@ -184,7 +186,7 @@ def test_groups_are_numbered_by_their_first_host_and_evidence_is_plain_json() ->
     assert json.loads(json.dumps(dict(grouping.evidence)))["score"] > 0.9
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(st.sampled_from([(3, 6, 9), (2,) * 8, (7, 5), (12,)]), st.integers(0, 10**6), st.floats(-9, 9))
 def test_neither_the_unit_nor_the_order_of_hosts_matters_and_a_seed_repeats(
     sizes: tuple[int, ...], seed: int, power: float
