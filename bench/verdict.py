@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("--fleets", type=int, default=100, help="fleets of two groups a size")
     options = parser.parse_args()
     heading("Verdict at the nominal level of 2.5 %, noise of cell N3, N = 16 to 64")
-    rows = []
+    rows: list[tuple[object, ...]] = []
     alarms = seen = 0
     for at, n in enumerate(SIZES):
         count = len(range(at, options.noise, len(SIZES)))
