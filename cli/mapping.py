@@ -78,7 +78,7 @@ def map_(
     if compare is None:
         compare = len(document.hosts) <= COMPARED
     options = replace(options, like=earlier, compare=compare)
-    files.prepare_file(path, force=force, inputs=[scan] if like is None else [scan, like])
+    files.prepare_file(path, kind="map", force=force, inputs=[scan] if like is None else [scan, like])
     result = map_scan(document, options=options, seed=seed)
     files.save(result, path)
 

@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from netprobe.cluster.balanced import sqrt_groups
 from netprobe.cluster.candidates import best_candidate
-from netprobe.cluster.judge import contrast_of, gap_to_noise, judge_locality
+from netprobe.cluster.judge import cannot_tell, contrast_of, gap_to_noise, judge_locality
 from netprobe.cluster.levels import far_hosts, symmetric
 from netprobe.cluster.natural import best_grouping, keep_or_join
 from netprobe.cluster.nested import all_levels
 from netprobe.cluster.records import METHODS, Grouping, Method, Verdict, numbered_by_first_member
+from netprobe.cluster.regroup import MOST_UNTOLD, is_sparse, untold_share
 from netprobe.cluster.stability import stability_of
 from netprobe.core.errors import InputError
 
@@ -104,7 +105,14 @@ def _natural(
     near = np.flatnonzero(~far)
     part, smooth = raw[np.ix_(near, near)], np.asarray(distance_s)[np.ix_(near, near)]
     grouping = best_candidate(smooth, part)
-    verdict = judge_locality(part, grouping.labels, seed=seed)
+    untold = untold_share(part, grouping.labels) if is_sparse(part) else 0.0
+    if untold > MOST_UNTOLD:
+        verdict = cannot_tell(
+            f"too few pairs: {100 * untold:.0f} % of the pairs of hosts lie between groups of which no pair was "
+            "measured, and which may be one; measure more pairs"
+        )
+    else:
+        verdict = judge_locality(part, grouping.labels, seed=seed)
     kept = keep_or_join(grouping, verdict)
     evidence = dict(kept.evidence)
     labels = kept.labels

@@ -95,7 +95,7 @@ def judge_locality(
 
 
 def cannot_tell(text: str) -> Verdict:
-    """The verdict where there is nothing to test."""
+    """The verdict that there is none, and why."""
     return Verdict(locality="cannot_tell", contrast=None, p_value=None, text=f"cannot tell: {text}")
 
 

@@ -14,6 +14,8 @@ from netprobe.cluster.levels import levels_of, symmetric
 
 SPARSE = 0.5
 """Below this share of measured pairs a matrix is sparse."""
+MOST_UNTOLD = 0.01
+"""Above this share of ``untold_share`` there are too few pairs to tell which groups are apart."""
 _GAIN = 1e-9
 _ROUNDS = 20
 
@@ -50,6 +52,20 @@ def regroup(raw_distance_s: NDArray[np.float64], labels: NDArray[np.integer]) ->
             break
         found = moved
     return found
+
+
+def untold_share(raw_distance_s: NDArray[np.float64], labels: NDArray[np.integer]) -> float:
+    """Of all pairs of hosts in different groups, the share between groups of which no pair was measured.
+
+    Such groups may be one: nothing says that they are not.
+    """
+    known = np.isfinite(raw_distance_s)
+    known |= known.T
+    member = np.eye(int(np.max(labels)) + 1)[np.asarray(labels)]
+    sizes = member.sum(axis=0)
+    between = np.triu(np.outer(sizes, sizes), 1)
+    untold = between[(member.T @ known @ member) == 0].sum()
+    return float(untold / between.sum()) if between.any() else 0.0
 
 
 class _Score:

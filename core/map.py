@@ -139,4 +139,7 @@ class Map(Document):
         placed = [i for i, host in enumerate(self.hosts) if host.name not in self.unplaced]
         if np.isnan(self.layers.rtt.distance_s[np.ix_(placed, placed)]).any():
             raise ValueError("layers.rtt.distance_s has a missing cell between placed hosts")
+        distance = self.layers.rtt.distance_s
+        if not np.allclose(distance, distance.T, rtol=1e-6, atol=0.0, equal_nan=True):
+            raise ValueError("layers.rtt.distance_s is not symmetric")
         return self

@@ -20,7 +20,7 @@ repeated.py   hosts listed once a slot, for batch systems
 from netprobe.formats.ansible import read_ansible_inventory
 from netprobe.formats.deepspeed import read_deepspeed_hostfile, write_deepspeed_hostfile
 from netprobe.formats.detect import read_hosts_text
-from netprobe.formats.load import load_hosts
+from netprobe.formats.load import input_files, load_hosts
 from netprobe.formats.lsf import lsf_hosts, read_lsf_counts, read_lsf_hostfile, read_lsf_list
 from netprobe.formats.mpich import mpich_command, read_mpich_machinefile, write_mpich_machinefile
 from netprobe.formats.openmpi import (
@@ -40,6 +40,7 @@ __all__ = [
     "Format",
     "expand_nodelist",
     "format_named",
+    "input_files",
     "load_hosts",
     "lsf_hosts",
     "mpich_command",

@@ -146,7 +146,10 @@ def test_islands_cannot_be_told_apart_or_together() -> None:
     rtt[apart] = np.nan
     _, verdict = find_groups(np.nan_to_num(rtt, nan=3e-4), rtt, seed=0)
     assert verdict.locality == "cannot_tell"
-    assert "joins 2 sets of hosts" in verdict.text
+    assert "too few pairs" in verdict.text
+    judged = judge_locality(rtt, np.array(rack), seed=0)
+    assert judged.locality == "cannot_tell"
+    assert "joins 2 sets of hosts" in judged.text
 
 
 @pytest.mark.parametrize(("racks", "seed"), [(8, 0), (8, 3), (16, 0), (16, 1)])

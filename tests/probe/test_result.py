@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from netprobe.core.errors import NothingMeasuredError
 from netprobe.probe.methods.stamp import Stamp
 from netprobe.probe.options import ScanOptions
+from netprobe.probe.percentile import percentiles
 from netprobe.probe.result import HostOutcome, ScanOutcome, build_outcome, sample_table, successive_variation
 from netprobe.probe.visits import VisitResult
 
@@ -126,3 +129,12 @@ def test_the_sample_table_lists_visits_in_the_documents_order() -> None:
     assert table["src"].tolist() == [0, 2, 1] and table["round"].tolist() == [1, 3, 5]
     assert table["seq"].dtype == np.uint32 and table["visit_start"].dtype == np.int64
     assert sample_table([])["visit_start"].tolist() == [0]
+
+
+@given(
+    samples=st.lists(st.floats(1e-7, 10, allow_nan=False), min_size=1, max_size=130),
+    wanted=st.lists(st.sampled_from([0, 1, 10, 25, 50, 90, 99, 100]), min_size=1, max_size=5),
+)
+def test_percentiles_are_numpys_to_the_bit(samples: list[float], wanted: list[float]) -> None:
+    values = np.array(samples)
+    assert percentiles(values, wanted) == np.percentile(values, wanted).tolist()
