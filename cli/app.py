@@ -25,6 +25,8 @@ COMMANDS = {
     "capacity": _in("capacity", "capacity", "Measure what each host and each group's uplink carries."),
     "plan": _in("plan", "app", "Make a communication plan from a map."),
     "export": _in("export", "app", "Write a plan as a launcher's own file."),
+    "eval": _in("evaluate", "eval_", "Judge a scan or a map: PAIA, ARI, AMI, purity."),
+    "import": _in("importing", "app", "Make a document of what others measured."),
     "doctor": _in("doctor", "doctor", "Say what this machine offers, and what each host lacks."),
     "lab": _in("lab", "app", "A fleet of network namespaces on this machine."),
     "manifest": _in("manifest", "app", "Print what an engine needs to hold the hosts of a scan."),

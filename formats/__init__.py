@@ -1,5 +1,7 @@
 """Other people's formats, in and out. A format is one file of pure functions, text in and text out.
 
+Hosts and their order are here; slurm_topology.py reads where hosts stand, matrix/ what was measured between them.
+
 registry.py   names to writers, readers and commands
 load.py       hosts from what --hosts takes: a file, a list, or a source such as mpich:FILE or slurm:
 detect.py     which format a text is in, refused where two formats would give different hosts

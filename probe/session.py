@@ -27,7 +27,7 @@ from netprobe.probe.options import ScanOptions
 from netprobe.probe.replaced import find_replaced, replaced_text
 from netprobe.probe.result import ScanOutcome, build_outcome
 from netprobe.probe.rounds import Link
-from netprobe.probe.stopping import signals_set, until_stopped
+from netprobe.probe.stopping import run_stoppable, until_stopped
 from netprobe.probe.visits import VisitResult
 
 Clock = Callable[[], float]
@@ -429,23 +429,21 @@ def run_scan(
 ) -> ScanOutcome:
     """``measure`` for callers without an event loop. SIGINT and SIGTERM end it early and cleanly.
 
-    In the main thread both signals are handled while it runs: the outcome is ``interrupted`` then.
+    In the main thread both signals are handled while it runs (one that is ignored stays ignored): the outcome
+    is ``interrupted`` then.
     """
 
-    async def main() -> ScanOutcome:
-        stop = asyncio.Event()
-        with signals_set(stop):
-            return await measure(
-                hosts,
-                launcher,
-                chooser,
-                options,
-                phases=phases,
-                journal=journal,
-                resumed=resumed,
-                boots=boots,
-                on_event=on_event,
-                stop=stop,
-            )
-
-    return asyncio.run(main())
+    return run_stoppable(
+        lambda stop: measure(
+            hosts,
+            launcher,
+            chooser,
+            options,
+            phases=phases,
+            journal=journal,
+            resumed=resumed,
+            boots=boots,
+            on_event=on_event,
+            stop=stop,
+        )
+    )

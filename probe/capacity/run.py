@@ -22,7 +22,7 @@ from netprobe.probe.flows import Flow, FlowResult, close_flows, ramp_of, run_flo
 from netprobe.probe.launch import Launcher
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.result import HostOutcome
-from netprobe.probe.stopping import signals_set, until_stopped
+from netprobe.probe.stopping import run_stoppable, until_stopped
 
 SLICES = 10
 MOST_AT_ONCE = 4096
@@ -82,12 +82,7 @@ def run_capacity(
     SIGINT and SIGTERM end it early and cleanly: the outcome is ``interrupted`` then.
     """
 
-    async def main() -> CapacityOutcome:
-        stop = asyncio.Event()
-        with signals_set(stop):
-            return await _measure(hosts, groups, launcher, options, capacity, on_event, stop)
-
-    return asyncio.run(main())
+    return run_stoppable(lambda stop: _measure(hosts, groups, launcher, options, capacity, on_event, stop))
 
 
 async def _measure(

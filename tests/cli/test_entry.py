@@ -41,7 +41,7 @@ def test_help_imports_no_command_and_has_a_line_for_each() -> None:
         "netprobe._version", "netprobe.cli", "netprobe.cli.app", "netprobe.cli.entry", "netprobe.cli.lazy",
         "netprobe.core", "netprobe.core.errors", "netprobe.core.text",
     }  # fmt: skip
-    assert len(COMMANDS) == 9
+    assert len(COMMANDS) == 11
     for name, command in COMMANDS.items():
         assert any(line.split() == [name, *command.help.split()] for line in said)
         assert command.load(name).name == name
@@ -131,3 +131,14 @@ def test_a_closed_stdout_is_no_error() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert b"Traceback" not in done.stderr
+
+
+def test_a_full_disk_under_stdout_is_one_line(tmp_path: Path) -> None:
+    scan, _ = rack_scan((2, 2), seed=1)
+    write_document(scan, tmp_path / "scan.json")
+    argv = [sys.executable, "-m", "netprobe", "map", str(tmp_path / "scan.json"), "--json"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "standard output cannot be written: No space left on device" in done.stderr
+    assert (tmp_path / "map.json").exists()

@@ -8,12 +8,14 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from netprobe.core.errors import InputError
 from netprobe.probe.exec_launcher import LocalLauncher
+from netprobe.probe.flows import Flow, FlowResult
 from netprobe.probe.goodput_rounds import GoodputRounds
 from netprobe.probe.methods import goodput_iperf3
 from netprobe.probe.methods.goodput import Goodput, goodput_methods
@@ -190,3 +192,14 @@ def test_sizes_have_decimal_and_binary_units() -> None:
         goodput_methods(OPTIONS, GoodputOptions(), parse_sizes("1MB,1MB"), [1])
     with pytest.raises(InputError, match="none of auto, iperf3, tcp; nan seconds a test"):
         GoodputOptions(way="udp", seconds=float("nan"))  # type: ignore[arg-type]
+
+
+def test_a_flow_of_which_nothing_came_in_time_is_no_goodput_of_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nothing(flows: list[Flow], *_args: object, **_options: object) -> list[FlowResult]:
+        return [FlowResult(flow=flow, duration_s=0.05, dst_port=9000) for flow in flows]
+
+    monkeypatch.setattr("netprobe.probe.methods.goodput_tcp.run_flows", nothing)
+    methods = goodput_methods(OPTIONS, GoodputOptions(way="tcp", seconds=0.1), [None], [1])
+    found = scan(methods, [Link(0, 1)], "ab").scan
+    assert np.isnan(found.goodput_bytes_per_s["goodput"]).all() and found.status == "partial"
+    assert "give a longer --goodput-seconds" in str(found.hosts[0].reason)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netprobe.core.errors import NothingMeasuredError
+from netprobe.core.scan import Measurement
 from netprobe.probe.methods.stamp import Stamp
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.percentile import percentiles
@@ -68,6 +69,23 @@ def test_a_silent_pair_has_null_cells_and_a_loss_of_one() -> None:
     assert scan.status == "partial" and scan.reason == "2 of 3 hosts partial"
     assert [host.status for host in scan.hosts] == ["partial", "partial", "ok"]
     assert scan.hosts[0].reason == "no reading with b: no answer"
+
+
+def test_a_link_without_goodput_makes_its_hosts_partial() -> None:
+    goodput = Measurement(
+        id="goodput", key="goodput_bytes_per_s", method="tcp", unit="B/s", statistic="median"
+    )
+    silent = visit(0, 2, [], measurement="goodput", sent=0, received=0, reason="nothing came")
+    scan = build_outcome(
+        OK,
+        [*FULL, silent],
+        OPTIONS,
+        measurements=[Stamp(OPTIONS).measurement, goodput],
+        rounds=7,
+        duration_s=1.0,
+    ).scan
+    assert [host.status for host in scan.hosts] == ["partial", "ok", "partial"]
+    assert scan.status == "partial" and scan.hosts[0].reason == "no goodput with c: nothing came"
 
 
 def test_an_unreachable_host_leaves_the_others_ok() -> None:

@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from netprobe.cluster import find_groups
+from netprobe.cluster.regroup import untold_share
 from netprobe.cluster.score import adjusted_rand_index
-from netprobe.cluster.sparse import untold_share
 from netprobe.embed.prepare import prepare, winsorise
 from netprobe.embed.smooth import smooth
 
