@@ -29,7 +29,10 @@ ElasticityOption = Annotated[
     ),
 ]
 MethodOption = Annotated[
-    str, typer.Option("--method", help="robust (default), or plink: eq. 4.1 as published.")
+    str,
+    typer.Option(
+        "--method", help="ensemble (default), ultrametric, block, huber, or plink: eq. 4.1 as published."
+    ),
 ]
 AlphaOption = Annotated[
     float | None, typer.Option("--alpha", min=1.0, max=2.0, help="Exponent of the embedding's distance.")
@@ -47,7 +50,7 @@ def map_(
     groups: GroupsOption = "natural",
     k: KOption = None,
     elasticity: ElasticityOption = 2.0,
-    method: MethodOption = "robust",
+    method: MethodOption = "ensemble",
     alpha: AlphaOption = None,
     like: Annotated[
         Path | None, typer.Option("--like", metavar="MAP", help="Keep the group ids of an earlier map.json.")
@@ -102,15 +105,15 @@ def map_(
 def map_options(*, groups: str, k: int | None, elasticity: float, method: str, alpha: float | None) -> Any:
     """MapOptions of the command line's words."""
     from netprobe.core.errors import InputError
-    from netprobe.embed import EmbedOptions
+    from netprobe.embed import METHODS, EmbedOptions
     from netprobe.pipeline.mapping import MapOptions
 
     if groups not in ("natural", "sqrt", "auto"):
         raise InputError(f"--groups {groups!r} is none of natural, sqrt and auto")
-    if method not in ("robust", "plink"):
-        raise InputError(f"--method {method!r} is neither robust nor plink")
+    if method not in METHODS:
+        raise InputError(f"--method {method!r} is none of {', '.join(METHODS)}")
     changes: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
-    embed = EmbedOptions(method=method, **changes)  # type: ignore[arg-type]
+    embed = EmbedOptions(method=method, **changes)
     return MapOptions(embed=embed, groups=groups, k=k, elasticity=elasticity)  # type: ignore[arg-type]
 
 

@@ -128,7 +128,7 @@ def scan(
     groups: GroupsOption = "natural",
     k: KOption = None,
     elasticity: ElasticityOption = 2.0,
-    method: MethodOption = "robust",
+    method: MethodOption = "ensemble",
     alpha: AlphaOption = None,
     objective: ObjectiveOption = "sum",
     root: RootOption = None,

@@ -30,6 +30,9 @@ class RttLayer(Record):
     heights_s: list[float | None]
     stress: float | None = None
     held_out: HeldOut | None = None
+    interval_factor: Matrix | None = None
+    """f such that nine of ten readings of a link lie in distance / f to distance * f. Optional: written
+    where links of placed hosts are missing."""
     method: str
     parameters: dict[str, Any] = Field(default_factory=dict)
 
@@ -125,7 +128,10 @@ class Map(Document):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Map:
-        check_hosts_and_matrices(self.hosts, {"layers.rtt.distance_s": self.layers.rtt.distance_s})
+        matrices = {"layers.rtt.distance_s": self.layers.rtt.distance_s}
+        if self.layers.rtt.interval_factor is not None:
+            matrices["layers.rtt.interval_factor"] = self.layers.rtt.interval_factor
+        check_hosts_and_matrices(self.hosts, matrices)
         names = {host.name for host in self.hosts}
         grouped = [name for group in self.groups for name in group.hosts]
         if len(set(grouped)) != len(grouped):

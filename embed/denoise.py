@@ -1,23 +1,33 @@
-"""Denoised and complete distances without coordinates: what grouping needs, and no torch."""
+"""Denoised and complete distances without coordinates: what grouping needs, and no fit of points."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.embed.prepare import check_matrix, prepare, winsorise
-from netprobe.embed.records import EmbedOptions
-from netprobe.embed.smooth import smooth
+from netprobe.embed.methods import DENOISERS
+from netprobe.embed.mix import choose, mixed
+from netprobe.embed.prepare import canonical_order, check_matrix, prepare, reordered
+from netprobe.embed.records import EmbedOptions, Method
 
 
-def denoise(distance_s: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(N, N) symmetric distances of ``[src, dst]`` ones with NaN where missing: those that a map's default
-    method has.
+def denoise(
+    distance_s: NDArray[np.float64], *, method: Method = "block", seed: int = 0
+) -> NDArray[np.float64]:
+    """(N, N) symmetric distances of ``[src, dst]`` ones with NaN where missing, in the same unit.
+
+    One run of the method with its habitual weights and nothing held out: quick enough to be asked for
+    while a scan is running. `fit_embedding` gives what a map needs.
 
     Raises InputError for a matrix that is none, or a host without any measured distance.
     """
     matrix = check_matrix(distance_s)
-    prepared = prepare(matrix, larger_direction=False)
+    prepared = prepare(matrix, larger_direction=method == "plink")
     if len(matrix) == 1 or not prepared.distance.any():
         return np.zeros_like(matrix)
-    return smooth(winsorise(prepared, factor=EmbedOptions().winsorise)) * prepared.scale_s
+    order = canonical_order(prepared)
+    ordered = reordered(prepared, order)
+    parts = DENOISERS[method](ordered, options=EmbedOptions(method=method), seed=seed)
+    nothing = np.zeros(ordered.measured.shape, dtype=np.bool_)
+    back = np.argsort(order)
+    return mixed(parts, choose(parts, ordered.distance, nothing))[np.ix_(back, back)] * prepared.scale_s

@@ -1,4 +1,4 @@
-"""The fit as a whole: one run of a method, the score on held-out pairs, and the thin wrapper round both."""
+"""The fit as a whole: a run on all pairs, one that does not see some, and what the second says of the first."""
 
 from __future__ import annotations
 
@@ -7,25 +7,35 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.embed.adam_torch import AdamFit, fit_adam
-from netprobe.embed.prepare import Prepared, check_matrix, hold_out, prepare, unidentified_pairs, winsorise
+from netprobe.embed.arrays import resolve
+from netprobe.embed.interval import interval_factor
+from netprobe.embed.methods import DENOISERS, Parts, draw, embedded_model
+from netprobe.embed.mix import Mix, choose, mixed
+from netprobe.embed.prepare import (
+    Prepared,
+    canonical_order,
+    check_matrix,
+    hold_out,
+    prepare,
+    reordered,
+    unidentified_pairs,
+    without,
+)
 from netprobe.embed.records import Embedding, EmbedOptions
-from netprobe.embed.smooth import smooth
-from netprobe.embed.starts import principal_axes, starting_points
+from netprobe.embed.starts import principal_axes
 
 # Fewer held-out pairs than this say nothing about a median.
 _FEWEST_HELD_OUT = 5
-# Above this many hosts the random starts cost seconds and have never won over classical scaling.
-_LARGEST_WITH_RESTARTS = 128
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Run:
-    """One run of a method, in units of the median."""
+class _Trial:
+    """What held-out pairs said: the mix for the final run, their errors (log), and their doubt."""
 
-    distance: NDArray[np.float64]
-    fit: AdamFit
-    stress: float
+    mix: Mix
+    median_relative_error: float | None
+    error: NDArray[np.float64]
+    doubt: NDArray[np.float64]
 
 
 def fit_embedding(distance_s: NDArray[np.float64], *, options: EmbedOptions, seed: int) -> Embedding:
@@ -35,37 +45,80 @@ def fit_embedding(distance_s: NDArray[np.float64], *, options: EmbedOptions, see
     missing; the diagonal is not looked at. Zero is a real distance. One missing direction is taken from the
     other. Any N from 1 on.
 
-    The objective is equation 4.1 of the dissertation (section 4.2.1); `EmbedOptions` tells the methods
-    apart. The distances of the ``robust`` method come from block smoothing rather than from the
-    coordinates: in few dimensions three or more racks that are all equally far from one another have no
-    room, and plans are priced with these distances.
-
-    The result depends on the matrix, the options and the seed only.
+    `EmbedOptions` and docs/mapping.md tell the methods apart. The result depends on the matrix, the options
+    and the seed only, and not on the order of the hosts.
 
     Raises InputError for a matrix that is none, or a host without any measured distance; PlatformError
-    when torch is not installed.
+    when torch was asked for and is not installed.
     """
     matrix = check_matrix(distance_s)
-    n = len(matrix)
     prepared = prepare(matrix, larger_direction=options.method == "plink")
-    if n == 1 or not prepared.distance.any():
-        return _trivial(prepared, options)
-    run = _run(prepared, options, seed=seed)
-    error, pairs = _held_out_error(prepared, options, seed=seed)
-    alpha_scale = prepared.scale_s ** (1.0 / options.alpha)
+    library = resolve(options.backend)
+    if len(matrix) == 1 or not prepared.distance.any():
+        return _trivial(prepared, options, library)
+    order = canonical_order(prepared)
+    ordered = reordered(prepared, order)
+    parts, trial = run(ordered, options, seed=seed)
+    fit = parts.fit
+    assert parts.fitted is not None
+    if fit is None:
+        fit = draw(parts.fitted, options=options, seed=seed)
+    own = options.method in ("huber", "plink")
+    heights = fit.heights if own else parts.heights - parts.heights.min()
+    factor = interval_factor(trial.error, trial.doubt, parts.spread, noise=trial.mix.noise)
+    back = np.argsort(order)
+    both = np.ix_(back, back)
     return Embedding(
-        distance_s=run.distance * prepared.scale_s,
-        coordinates=principal_axes(run.fit.coordinates) * alpha_scale,
-        heights_s=run.fit.heights * prepared.scale_s,
-        stress=run.stress,
-        held_out_median_relative_error=error,
-        held_out_pairs=pairs,
-        converged=run.fit.converged,
+        distance_s=mixed(parts, trial.mix)[both] * prepared.scale_s,
+        coordinates=principal_axes(fit.coordinates)[back] * prepared.scale_s ** (1.0 / options.alpha),
+        heights_s=heights[back] * prepared.scale_s,
+        stress=_stress(embedded_model(fit, options.alpha), parts.fitted),
+        held_out_median_relative_error=trial.median_relative_error,
+        held_out_pairs=len(trial.error),
+        interval_factor=None if factor is None else factor[both],
+        weights=dict(trial.mix.weights),
+        backend=library,
+        converged=fit.converged,
         unidentified=unidentified_pairs(prepared.measured),
     )
 
 
-def _trivial(prepared: Prepared, options: EmbedOptions) -> Embedding:
+def run(ordered: Prepared, options: EmbedOptions, *, seed: int) -> tuple[Parts, _Trial]:
+    """The parts of a matrix in canonical order, and what pairs hidden from a second run say of them."""
+    denoiser = DENOISERS[options.method]
+    parts = denoiser(ordered, options=options, seed=seed)
+    hidden = hold_out(ordered.measured, share=options.held_out, seed=seed)
+    scored = np.triu(hidden) & (ordered.distance > 0)
+    rest = without(ordered, hidden)
+    if int(scored.sum()) < _FEWEST_HELD_OUT or not rest.distance.any():
+        return parts, _Trial(
+            mix=choose(parts, ordered.distance, np.zeros_like(hidden)),
+            median_relative_error=None,
+            error=np.zeros(0),
+            doubt=np.zeros(0),
+        )
+    return parts, _judged(denoiser(rest, options=options, seed=seed), ordered, scored)
+
+
+def _judged(trial: Parts, ordered: Prepared, scored: NDArray[np.bool_]) -> _Trial:
+    """Errors of the scored pairs, each under the mix that the other half of them chose."""
+    first = np.zeros_like(scored)
+    rows, columns = np.nonzero(scored)
+    first[rows[::2], columns[::2]] = True
+    guess = np.zeros_like(ordered.distance)
+    for chosen_by, judged in ((first, scored & ~first), (scored & ~first, first)):
+        mix = choose(trial, ordered.distance, chosen_by)
+        guess[judged] = mixed(trial, mix)[judged]
+    truth = ordered.distance[scored]
+    return _Trial(
+        mix=choose(trial, ordered.distance, scored),
+        median_relative_error=float(np.median(np.abs(guess[scored] - truth) / truth)),
+        error=np.log(truth / np.maximum(guess[scored], 1e-9)),
+        doubt=trial.spread[scored],
+    )
+
+
+def _trivial(prepared: Prepared, options: EmbedOptions, library: str) -> Embedding:
     """One host, or hosts that are all at no distance: nothing to fit."""
     n = len(prepared.distance)
     return Embedding(
@@ -75,71 +128,15 @@ def _trivial(prepared: Prepared, options: EmbedOptions) -> Embedding:
         stress=0.0,
         held_out_median_relative_error=None,
         held_out_pairs=0,
+        interval_factor=None,
+        weights={},
+        backend=library,
         converged=True,
         unidentified=unidentified_pairs(prepared.measured),
     )
-
-
-def _denoised_input(prepared: Prepared, options: EmbedOptions) -> Prepared:
-    return winsorise(prepared, factor=options.winsorise) if options.method == "robust" else prepared
-
-
-def _run(prepared: Prepared, options: EmbedOptions, *, seed: int) -> _Run:
-    """One run of the method on what ``prepared`` has measured."""
-    source = _denoised_input(prepared, options)
-    complete = smooth(source)
-    restarts = options.restarts if len(complete) <= _LARGEST_WITH_RESTARTS else 1
-    fit = fit_adam(
-        source.distance,
-        source.measured,
-        starting_points(
-            complete ** (1.0 / options.alpha), dimensions=options.dimensions, restarts=restarts, seed=seed
-        ),
-        alpha=options.alpha,
-        heights=options.uses_heights,
-        huber_delta=options.huber_delta if options.method == "robust" else None,
-        iterations=options.iterations,
-        learning_rate=options.learning_rate,
-    )
-    model = _model(fit, options.alpha)
-    return _Run(
-        distance=complete if options.method == "robust" else model,
-        fit=fit,
-        stress=_stress(model, source),
-    )
-
-
-def _model(fit: AdamFit, alpha: float) -> NDArray[np.float64]:
-    """(N, N) distances that coordinates and heights say."""
-    apart = fit.coordinates[:, None, :] - fit.coordinates[None, :, :]
-    model = np.sqrt((apart**2).sum(axis=2)) ** alpha + fit.heights[:, None] + fit.heights[None, :]
-    np.fill_diagonal(model, 0.0)
-    return np.asarray(model, dtype=np.float64)
 
 
 def _stress(model: NDArray[np.float64], source: Prepared) -> float:
     pairs = source.measured
     total = float((source.distance[pairs] ** 2).sum())
     return float(np.sqrt(((model - source.distance)[pairs] ** 2).sum() / total)) if total > 0 else 0.0
-
-
-def _held_out_error(prepared: Prepared, options: EmbedOptions, *, seed: int) -> tuple[float | None, int]:
-    """Median relative error on pairs that a second run does not see, and how many they are."""
-    hidden = hold_out(prepared.measured, share=options.held_out, seed=seed)
-    scored = np.triu(hidden) & (prepared.distance > 0)
-    pairs = int(scored.sum())
-    if pairs < _FEWEST_HELD_OUT:
-        return None, 0
-    rest = Prepared(
-        distance=np.where(hidden, 0.0, prepared.distance),
-        measured=prepared.measured & ~hidden,
-        scale_s=prepared.scale_s,
-    )
-    if not rest.distance.any():
-        return None, 0
-    if options.method == "robust":
-        guess = smooth(_denoised_input(rest, options))
-    else:
-        guess = _run(rest, options, seed=seed).distance
-    truth = prepared.distance[scored]
-    return float(np.median(np.abs(guess[scored] - truth) / truth)), pairs

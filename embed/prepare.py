@@ -13,7 +13,7 @@ from netprobe.core.errors import InputError
 # disturbances only ever add delay.
 _DIRECTION_SLACK = 1.25
 # A cap looks at this many intermediate hosts at most: beyond it costs more than it tells.
-_INTERMEDIATES = 256
+_INTERMEDIATES = 128
 # Digits kept after dividing by the scale, so that a change of unit changes no result.
 _DIGITS = 9
 
@@ -74,6 +74,38 @@ def prepare(matrix: NDArray[np.float64], *, larger_direction: bool) -> Prepared:
     scale_s = float(np.median(positive)) if len(positive) else 1.0
     distance = np.where(measured, np.round(joined / scale_s, _DIGITS), 0.0)
     return Prepared(distance=distance, measured=measured, scale_s=scale_s)
+
+
+def canonical_order(prepared: Prepared) -> NDArray[np.intp]:
+    """(N,) an order of the hosts that depends on their distances alone, whatever order they came in.
+
+    Whatever is random, or looks at some hosts only, is done in this order, so that no result depends on the
+    order of a hosts file. Hosts whose distances are the same in every respect looked at keep theirs.
+    """
+    measured = prepared.measured
+    distance = np.sort(np.where(measured, prepared.distance, 0.0), axis=1)
+    # Sorted before they are summed: a sum in another order may differ in its last digit.
+    moments = [measured.sum(axis=1), distance.sum(axis=1), (distance**2).sum(axis=1), distance[:, -1]]
+    around = np.where(measured, prepared.distance * np.sqrt(1.0 + moments[1])[None, :], 0.0)
+    return np.lexsort([np.sort(around, axis=1).sum(axis=1), *moments])
+
+
+def reordered(prepared: Prepared, order: NDArray[np.intp]) -> Prepared:
+    """The same hosts in another order."""
+    return Prepared(
+        distance=prepared.distance[np.ix_(order, order)],
+        measured=prepared.measured[np.ix_(order, order)],
+        scale_s=prepared.scale_s,
+    )
+
+
+def without(prepared: Prepared, hidden: NDArray[np.bool_]) -> Prepared:
+    """The same matrix with the ``hidden`` pairs missing."""
+    return Prepared(
+        distance=np.where(hidden, 0.0, prepared.distance),
+        measured=prepared.measured & ~hidden,
+        scale_s=prepared.scale_s,
+    )
 
 
 def winsorise(prepared: Prepared, *, factor: float) -> Prepared:

@@ -10,33 +10,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.core.errors import InputError
+from netprobe.embed.arrays import BACKENDS, Backend
 
-Method = Literal["robust", "plink"]
-METHODS: tuple[Method, ...] = ("robust", "plink")
+Method = Literal["ensemble", "ultrametric", "block", "huber", "plink"]
+METHODS: tuple[Method, ...] = ("ensemble", "ultrametric", "block", "huber", "plink")
 
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedOptions:
-    """How to fit.
+    """How to fit; docs/mapping.md explains the methods.
 
-    ``robust`` (the default) caps outliers, denoises by block smoothing and fits the coordinates with
-    heights under Huber's loss. ``plink`` is equation 4.1 as published (dissertation, section 4.2.1): the
-    larger of the two directions, squared loss, heights only when asked for; its distances are those of the
-    embedding itself.
+    ``ensemble`` (the default) mixes ``ultrametric`` and ``block``; ``huber`` is equation 4.1 with heights
+    and a robust loss; ``plink`` is equation 4.1 as published (dissertation, section 4.2.1): the larger of
+    the two directions, squared loss, heights only when asked for. The distances of the last two are those
+    of the embedding itself; the first three fit one for the drawing only.
 
     alpha: power of the Euclidean distance in equation 4.1, 1 to 2.
     dimensions: of the coordinates.
-    heights: fit a non-negative height a host; None means the method's own habit (robust yes, plink no).
+    heights: fit a non-negative height a host; None means the method's own habit (plink no, others yes).
     restarts: starts in all; the first is classical scaling, the others are random.
     iterations, learning_rate: of Adam; the rate falls to zero along half a cosine.
     held_out: share of the measured pairs that a second fit does not see and that score it; 0 for none.
-    huber_delta: where Huber's loss turns linear, in units of the median distance (robust only).
-    winsorise: cap of a distance, as a multiple of what its neighbours allow (robust only); at least 1.
+    huber_delta: where Huber's loss turns linear, in units of the median distance (not plink).
+    winsorise: cap of a distance, as a multiple of what its neighbours allow (not plink); at least 1.
+    backend: ``numpy``, ``torch``, or ``auto`` (numpy). torch takes the first CUDA device where there is one.
 
     Raises InputError, naming every option that is out of range.
     """
 
-    method: Method = "robust"
+    method: Method = "ensemble"
     alpha: float = 1.0
     dimensions: int = 3
     heights: bool | None = None
@@ -46,11 +48,14 @@ class EmbedOptions:
     held_out: float = 0.1
     huber_delta: float = 0.1
     winsorise: float = 1.25
+    backend: Backend = "auto"
 
     def __post_init__(self) -> None:
         faults = []
         if self.method not in METHODS:
             faults.append(f"method is {self.method!r}, not one of {', '.join(METHODS)}")
+        if self.backend not in BACKENDS:
+            faults.append(f"backend is {self.backend!r}, not one of {', '.join(BACKENDS)}")
         if not 1.0 <= self.alpha <= 2.0:
             faults.append(f"alpha is {self.alpha}, not in 1 to 2")
         for name in ("dimensions", "restarts", "iterations"):
@@ -70,7 +75,7 @@ class EmbedOptions:
     @property
     def uses_heights(self) -> bool:
         """Whether this fit has heights."""
-        return self.method == "robust" if self.heights is None else self.heights
+        return self.method != "plink" if self.heights is None else self.heights
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -79,13 +84,18 @@ class Embedding:
 
     distance_s: (N, N) denoised, complete, symmetric, never negative, zero diagonal, in seconds.
     coordinates: (N, D), centred, on their principal axes; ``|v_i - v_j| ** alpha`` is in seconds.
-    heights_s: (N,) start-up cost of a host in seconds, never negative; zeros in a fit without heights.
+    heights_s: (N,) what a host adds to its distances, in seconds, never negative: of the embedding (huber,
+        plink; zeros in a fit without heights), or beyond the least of the hosts (other methods).
     stress: sqrt(sum (m - p)^2 / sum p^2) over the measured pairs (Kruskal 1964, stress-1, normalised by the
-        measurements): m is the distance the coordinates and heights say, p what they were fitted to. 0 is
-        perfect.
+        measurements): m is the distance the coordinates and heights of the embedding say, p what they were
+        fitted to. 0 is perfect.
     held_out_median_relative_error: median of |d - p| / p over pairs that a second run of the same method
         did not see, d being its distance; None where too few pairs could be held out.
     held_out_pairs: how many pairs that is.
+    interval_factor: (N, N) f such that nine of ten readings of a link lie in d / f to d * f, from the same
+        held-out pairs; None where they are too few. A link that was measured is surer than that.
+    weights: what the distances were mixed of, summing to 1.
+    backend: the array library the embedding was fitted with.
     converged: whether the last fifth of the iterations changed the loss by less than one per cent.
     unidentified: (N, N) true where no chain of measured pairs joins two hosts, so that their distance is a
         guess: an average over all pairs.
@@ -97,5 +107,8 @@ class Embedding:
     stress: float
     held_out_median_relative_error: float | None
     held_out_pairs: int
+    interval_factor: NDArray[np.float64] | None
+    weights: dict[str, float]
+    backend: str
     converged: bool
     unidentified: NDArray[np.bool_]

@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 from netprobe.embed.prepare import Prepared
 
 # A zero distance (two machines on one board) is this far from nothing, in units of the median.
-_LOG_OFFSET = 1e-3
+LEAST_DISTANCE = 1e-3
 # Rows closer than this (in log units) always count as alike.
 _LEAST_NOISE = 0.02
 # Width of the kernel in units of what chance does to a gap between two rows of one rack.
 _SLACK = 1.2
+# Third hosts that are asked how far apart two unmeasured ones are: beyond it costs more than it tells.
+_WITNESSES = 64
 # A missing pair needs likes of this much weight in all before their average is believed.
 _ENOUGH_WEIGHT = 0.5
 
@@ -36,14 +38,12 @@ def smooth(prepared: Prepared) -> NDArray[np.float64]:
     if n == 1:
         return np.zeros((1, 1))
     weight = prepared.measured.astype(np.float64)
-    level = np.where(prepared.measured, np.log(prepared.distance + _LOG_OFFSET), 0.0)
+    level = np.where(prepared.measured, np.log(prepared.distance + LEAST_DISTANCE), 0.0)
     centre = level.sum() / weight.sum()
     level = np.where(prepared.measured, level - centre, 0.0)
     gap = _joined_gaps(_profile_gaps(level, weight), prepared.measured)
     floor = _noise_floor(gap)
-    # A gap is a mean over the hosts both were measured to: the more of them, the less it varies by chance.
-    common = max(float(np.median(weight.sum(axis=1))) * float(weight.mean()), 2.0)
-    width = floor * (2.0 / common) ** 0.25 * _SLACK
+    width = _width(floor, max(float(np.median(weight.sum(axis=1))) * float(weight.mean()), 2.0))
     estimate, support = _average(level, weight, _kernel(gap, floor, width))
     # A measured pair is its own support; only holes can lack it.
     holes = ~prepared.measured & (support < _ENOUGH_WEIGHT)
@@ -56,10 +56,21 @@ def smooth(prepared: Prepared) -> NDArray[np.float64]:
         # Hosts without a common neighbour have no gap, however wide: what is left is the average of all.
         wider, support = _average(level, weight, np.ones((n, n)))
         estimate = np.where(holes, wider, estimate)
-    distance = np.maximum(np.exp(estimate + centre) - _LOG_OFFSET, 0.0)
+    distance = np.maximum(np.exp(estimate + centre) - LEAST_DISTANCE, 0.0)
     distance = (distance + distance.T) / 2
     np.fill_diagonal(distance, 0.0)
     return np.asarray(distance, dtype=np.float64)
+
+
+def alike(gap: NDArray[np.float64], *, common: float) -> NDArray[np.float64]:
+    """(N, N) how much alike two rows are, 0 to 1, by their gaps over ``common`` hosts that both know."""
+    floor = _noise_floor(gap)
+    return _kernel(gap, floor, _width(floor, common))
+
+
+def _width(floor: float, common: float) -> float:
+    # A gap is a mean over the hosts both were measured to: the more of them, the less it varies by chance.
+    return float(floor * (2.0 / common) ** 0.25 * _SLACK)
 
 
 def _profile_gaps(level: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -84,14 +95,20 @@ def _joined_gaps(gap: NDArray[np.float64], measured: NDArray[np.bool_]) -> NDArr
     hosts of different racks may share no row entry that tells them apart, while hosts like the one are seen
     to be unlike the other. Two witnesses are needed, for a gap may itself be one of the misjudged ones.
     """
-    if len(gap) < 4 or measured.sum() == len(measured) * (len(measured) - 1):
+    n = len(gap)
+    share = measured.sum() / max(n * (n - 1), 1)
+    if n < 4 or share == 1.0 or (n > _WITNESSES and share > 0.5):
+        # Large rows with few holes have enough in common.
         return gap
     finite = np.where(np.isfinite(gap), gap, np.nan)
-    joined = gap.copy()
-    for host in range(len(gap)):
-        holes = np.flatnonzero(~measured[host])
-        apart = np.nan_to_num(np.abs(finite[holes] - finite[host]))
-        joined[host, holes] = np.maximum(gap[host, holes], np.partition(apart, -2, axis=1)[:, -2])
+    witnesses = np.arange(len(gap)) if len(gap) <= _WITNESSES else np.linspace(0, len(gap) - 1, _WITNESSES)
+    first, second = np.zeros_like(gap), np.zeros_like(gap)
+    for host in witnesses.astype(int):
+        seen = finite[host]
+        apart = np.nan_to_num(np.abs(seen[:, None] - seen[None, :]))
+        second = np.maximum(second, np.minimum(first, apart))
+        first = np.maximum(first, apart)
+    joined = np.where(measured, gap, np.maximum(gap, second))
     np.fill_diagonal(joined, 0.0)
     return np.asarray(np.maximum(joined, joined.T))
 

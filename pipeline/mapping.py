@@ -73,7 +73,15 @@ def map_scan(scan: Scan, *, options: MapOptions | None = None, seed: int = 0) ->
         parents=[scan.parent()],
         hosts=list(scan.hosts),
         unplaced=unplaced,
-        layers=Layers(rtt=_layer(fit, where, len(scan.hosts), options.embed)),
+        layers=Layers(
+            rtt=_layer(
+                fit,
+                where,
+                len(scan.hosts),
+                options.embed,
+                incomplete=bool((np.isnan(part) & np.isnan(part.T)).any()),
+            )
+        ),
         grouping=Grouping(method=grouping.method, k=grouping.k, evidence=evidence),
         groups=_groups(names, grouping, fit.distance_s, options.like),
         verdict=Verdict(
@@ -105,7 +113,9 @@ def connected(raw: FloatMatrix) -> list[int]:
     return best
 
 
-def _layer(fit: Embedding, where: list[int], size: int, options: EmbedOptions) -> RttLayer:
+def _layer(
+    fit: Embedding, where: list[int], size: int, options: EmbedOptions, *, incomplete: bool
+) -> RttLayer:
     distance = empty_matrix(size)
     distance[np.ix_(where, where)] = fit.distance_s
     coordinates: list[list[float]] = [[] for _ in range(size)]
@@ -113,7 +123,12 @@ def _layer(fit: Embedding, where: list[int], size: int, options: EmbedOptions) -
     for row, i in enumerate(where):
         coordinates[i] = [float(x) for x in fit.coordinates[row]]
         heights[i] = float(fit.heights_s[row])
+    factor = None
+    if incomplete and fit.interval_factor is not None:
+        factor = empty_matrix(size)
+        factor[np.ix_(where, where)] = fit.interval_factor
     return RttLayer(
+        interval_factor=factor,
         distance_s=distance,
         coordinates=coordinates,
         heights_s=heights,
@@ -131,6 +146,8 @@ def _layer(fit: Embedding, where: list[int], size: int, options: EmbedOptions) -
             "winsorise": options.winsorise,
             "held_out": options.held_out,
             "converged": fit.converged,
+            "weights": fit.weights,
+            "backend": fit.backend,
         },
     )
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from netprobe.core.errors import InputError, PlatformError
-from netprobe.embed import Embedding, EmbedOptions, fit_embedding
+from netprobe.embed import METHODS, Embedding, EmbedOptions, fit_embedding
 
 INSIDE, BETWEEN = 100e-6, 300e-6
 QUICK = EmbedOptions(iterations=60, restarts=1)
@@ -103,7 +103,7 @@ def test_plink_fits_what_can_be_fitted() -> None:
         assert np.median(np.abs(model - target)[target > 0] / target[target > 0]) < 0.02
 
 
-def test_plink_takes_the_larger_direction_and_robust_does_not() -> None:
+def test_plink_takes_the_larger_direction_and_ensemble_does_not() -> None:
     lopsided = np.array([[0.0, 1.0], [3.0, 0.0]])
     assert fit_embedding(lopsided, options=PLINK, seed=0).distance_s[0, 1] == pytest.approx(3.0, rel=0.01)
     assert fit_embedding(lopsided, options=QUICK, seed=0).distance_s[0, 1] == pytest.approx(1.25)
@@ -119,7 +119,7 @@ def test_the_unit_does_not_matter(options: EmbedOptions) -> None:
 
 
 @settings(max_examples=25)
-@given(st.integers(1, 9), st.integers(0, 10**6), st.sampled_from(["robust", "plink"]), st.booleans())
+@given(st.integers(1, 9), st.integers(0, 10**6), st.sampled_from(METHODS), st.booleans())
 def test_the_result_is_always_well_formed(n: int, seed: int, method: Any, zeros: bool) -> None:
     rng = np.random.default_rng(seed)
     rtt = rng.uniform(0, 1e-3, (n, n))
@@ -144,13 +144,14 @@ def test_a_run_repeats_itself_and_leaves_torch_as_it_was() -> None:
     import torch
 
     rtt, _ = racks((6, 6, 4), 7)
+    on_torch = EmbedOptions(backend="torch", iterations=40)
     threads, state = torch.get_num_threads(), torch.get_rng_state().clone()
     try:
         torch.set_num_threads(2)
-        first = fit_embedding(rtt, options=EmbedOptions(), seed=9)
+        first = fit_embedding(rtt, options=on_torch, seed=9)
         assert torch.get_num_threads() == 2
         torch.set_num_threads(1)
-        again = fit_embedding(rtt, options=EmbedOptions(), seed=9)
+        again = fit_embedding(rtt, options=on_torch, seed=9)
     finally:
         torch.set_num_threads(threads)
     assert torch.equal(torch.get_rng_state(), state)
@@ -173,7 +174,7 @@ def test_islands_are_filled_and_flagged() -> None:
     embedding = fit_embedding(rtt, options=QUICK, seed=0)
     assert embedding.unidentified.sum() == 32
     assert embedding.unidentified[0, 4] and not embedding.unidentified[0, 1]
-    assert np.allclose(embedding.distance_s[0, 1:4], 1.0)
+    assert np.allclose(embedding.distance_s[0, 1:4], 1.0, rtol=0.02)
     assert 1.0 < embedding.distance_s[0, 4] < 2.0
 
 
@@ -200,7 +201,7 @@ def test_bad_input_is_refused_in_one_line() -> None:
         fit_embedding(lonely, options=QUICK, seed=0)
 
 
-def test_without_torch_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_torch_a_map_is_made_and_torch_by_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = builtins.__import__
 
     def refuse(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -209,5 +210,7 @@ def test_without_torch_one_line_says_what_to_install(monkeypatch: pytest.MonkeyP
         return plain(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
+    for method in METHODS:
+        fit_embedding(np.ones((4, 4)), options=EmbedOptions(method=method, iterations=5), seed=0)
     with pytest.raises(PlatformError, match=r"pip install 'netprobe-fleet\[map\]'"):
-        fit_embedding(np.ones((4, 4)), options=QUICK, seed=0)
+        fit_embedding(np.ones((4, 4)), options=EmbedOptions(backend="torch"), seed=0)

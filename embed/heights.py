@@ -1,0 +1,88 @@
+"""What a host adds to all of its distances: found from hosts that stand at the same place.
+
+Two hosts of one rack see every third host from the same place, so the difference of their rows is one
+constant: the difference of what their own stacks add. Rows are compared by shape (the spread of their
+difference, whatever its mean), hosts whose rows have one shape are taken for neighbours, and a host's height
+is the mean of its row less that of its neighbours' rows. A host that is like no other has no neighbour to
+be compared with, and its height is taken for zero: far away and slow cannot be told apart there.
+
+The dissertation fits h_i of equation 4.1 together with the coordinates (section 4.2.1, after Vivaldi,
+Dabek et al. 2004). There the heights also take up the base round-trip time and much of what makes a rack a
+rack; levelled by such heights, racks are lost.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netprobe.embed.prepare import Prepared
+from netprobe.embed.smooth import LEAST_DISTANCE, alike
+
+# A host's neighbours count against this many that say its height is zero.
+_PRIOR_NEIGHBOURS = 1.0
+# Rows are compared over this share of the fleet at least: few third hosts may all stand in one rack, and
+# then a far host looks like a slow one. With half the pairs unmeasured there are no heights.
+_LEAST_SHARED = 0.6
+# Heights leave at least this share of a distance (there is no negative distance).
+_LEAST_SHARE = 0.1
+
+
+def relative_heights(prepared: Prepared, *, passes: int = 3) -> NDArray[np.float64]:
+    """(N,) what each host adds beyond hosts like it, in the unit of ``prepared``; may be negative.
+
+    ``prepared`` should be free of heavy outliers (see `winsorise`). The first pass compares the distances
+    themselves, for a height is constant in them; later ones their logarithms, where the noise is more alike,
+    without the heights found so far, and add what is left of them.
+    """
+    n = len(prepared.distance)
+    heights = np.zeros(n)
+    if n < 4:
+        return heights
+    weight = prepared.measured.astype(np.float64)
+    common = weight @ weight
+    enough = common >= max(2.0, _LEAST_SHARED * (n - 2))
+    np.fill_diagonal(enough, False)
+    if not enough.any():
+        return heights
+    shared = np.where(enough, common, 1.0)
+    rows = prepared.distance @ weight
+    apart = np.where(enough, (rows - rows.T) / shared, 0.0)
+    for number in range(passes):
+        left = levelled(prepared, heights)
+        level = _log_level(left) if number else left.distance
+        sums = level @ weight
+        squares = (level**2) @ weight
+        total = squares + squares.T - 2.0 * (level @ level)
+        variance = np.maximum(total / shared - ((sums - sums.T) / shared) ** 2, 0.0)
+        # A variance is smaller by its own mean: what two rows share tells less when they share little.
+        variance = variance * shared / np.maximum(shared - 1.0, 1.0)
+        gap = np.where(enough, np.sqrt(variance), np.inf)
+        np.fill_diagonal(gap, 0.0)
+        near = alike(gap, common=max(float(np.median(common[enough])), 2.0))
+        np.fill_diagonal(near, 0.0)
+        more = apart - heights[:, None] + heights[None, :]
+        heights = heights + (near * more).sum(axis=1) / (near.sum(axis=1) + _PRIOR_NEIGHBOURS)
+    return _about_the_median(heights, near)
+
+
+def levelled(prepared: Prepared, heights: NDArray[np.float64]) -> Prepared:
+    """The distances less the heights of both ends, but never less than a tenth of themselves."""
+    lower = prepared.distance - heights[:, None] - heights[None, :]
+    distance = np.where(prepared.measured, np.maximum(lower, _LEAST_SHARE * prepared.distance), 0.0)
+    return Prepared(distance=distance, measured=prepared.measured, scale_s=prepared.scale_s)
+
+
+def _about_the_median(heights: NDArray[np.float64], near: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The heights less the median of each host's neighbourhood: one slow host makes no others quick."""
+    weight = near + np.eye(len(near))
+    order = np.argsort(heights, kind="stable")
+    reached = np.cumsum(weight[:, order], axis=1)
+    middle = (reached >= reached[:, -1:] / 2).argmax(axis=1)
+    return np.asarray(heights - heights[order][middle])
+
+
+def _log_level(prepared: Prepared) -> NDArray[np.float64]:
+    measured = prepared.measured
+    level = np.where(measured, np.log(prepared.distance + LEAST_DISTANCE), 0.0)
+    return np.where(measured, level - level.sum() / max(measured.sum(), 1), 0.0)

@@ -1,0 +1,172 @@
+"""The denoisers behind one Protocol: what each makes of a matrix, before candidates are mixed.
+
+    plink        equation 4.1 as published (Luo 2020, section 4.2.1)
+    huber        the same objective with heights under Huber's loss, on capped distances
+    ultrametric  a forest of average-linkage trees on log distances
+    block        block smoothing
+    ensemble     the last two, and the embedding, mixed in the logarithm
+
+All but plink cap outliers first; the last three also level what single hosts add (see `heights`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netprobe.embed.adam import AdamFit, fit_adam
+from netprobe.embed.arrays import resolve
+from netprobe.embed.heights import levelled, relative_heights
+from netprobe.embed.prepare import Prepared, winsorise
+from netprobe.embed.records import EmbedOptions, Method
+from netprobe.embed.smooth import LEAST_DISTANCE, smooth
+from netprobe.embed.starts import starting_points
+from netprobe.embed.tree import grow_forest
+
+# Above this many hosts the random starts cost seconds and have never won over classical scaling, single
+# precision is enough for a drawing, and fewer iterations settle.
+_LARGEST_WITH_RESTARTS = 128
+_LARGEST_IN_DOUBLE = 256
+_LARGEST_WITH_ALL_ITERATIONS = 512
+_FEWER_ITERATIONS = 60
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Parts:
+    """What a method makes of N hosts, in units of the median.
+
+    levels: candidates, each (N, N) complete: log(distance + LEAST_DISTANCE). heights: (N,) what hosts add
+    to the candidates, relative to their likes. spread: (N, N) doubt about a level, a standard deviation.
+    fit, fitted: coordinates, and what they were fitted to; None without coordinates.
+    """
+
+    levels: dict[str, NDArray[np.float64]]
+    heights: NDArray[np.float64]
+    spread: NDArray[np.float64]
+    fit: AdamFit | None = None
+    fitted: Prepared | None = None
+
+
+class Denoiser(Protocol):
+    """From measured distances to candidates; ``seed`` is of all random choices."""
+
+    def __call__(self, prepared: Prepared, *, options: EmbedOptions, seed: int) -> Parts: ...
+
+
+def plink(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Parts:
+    """Equation 4.1 as published: squared loss on the distances as they are, heights when asked for."""
+    return _embedded(prepared, options=options, seed=seed, huber_delta=None)
+
+
+def huber(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Parts:
+    """Equation 4.1 with heights under Huber's loss, on capped distances."""
+    capped = winsorise(prepared, factor=options.winsorise)
+    return _embedded(capped, options=options, seed=seed, huber_delta=options.huber_delta)
+
+
+def ultrametric(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Parts:
+    """The forest alone; missing cells are filled by block smoothing first."""
+    level, heights = _level_ground(prepared, options)
+    return _structured(level, heights, seed=seed, names=("ultrametric",))
+
+
+def block(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Parts:
+    """Block smoothing alone."""
+    level, heights = _level_ground(prepared, options)
+    return _structured(level, heights, seed=seed, names=("block",))
+
+
+def ensemble(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Parts:
+    """Forest, blocks and embedding, each on the same capped and levelled distances.
+
+    Above 512 hosts the embedding is no candidate: trees and blocks need no help there, and it is the slowest.
+    """
+    level, heights = _level_ground(prepared, options)
+    parts = _structured(level, heights, seed=seed, names=("ultrametric", "block"))
+    if len(heights) > _LARGEST_WITH_ALL_ITERATIONS:
+        return parts
+    drawn = _embedded(level, options=options, seed=seed, huber_delta=options.huber_delta)
+    return Parts(
+        levels=parts.levels | drawn.levels,
+        heights=heights,
+        spread=parts.spread,
+        fit=drawn.fit,
+        fitted=drawn.fitted,
+    )
+
+
+DENOISERS: dict[Method, Denoiser] = {
+    "ensemble": ensemble,
+    "ultrametric": ultrametric,
+    "block": block,
+    "huber": huber,
+    "plink": plink,
+}
+
+
+def embedded_model(fit: AdamFit, alpha: float) -> NDArray[np.float64]:
+    """(N, N) distances that coordinates and heights say."""
+    squares = (fit.coordinates**2).sum(axis=1)
+    apart = squares[:, None] + squares[None, :] - 2.0 * fit.coordinates @ fit.coordinates.T
+    apart = np.sqrt(np.maximum((apart + apart.T) / 2, 0.0))
+    model = apart**alpha + fit.heights[:, None] + fit.heights[None, :]
+    np.fill_diagonal(model, 0.0)
+    return np.asarray(model, dtype=np.float64)
+
+
+def draw(level: Prepared, *, options: EmbedOptions, seed: int) -> AdamFit:
+    """Coordinates and heights of capped distances, for methods that have none of their own."""
+    return _fit(level, options=options, seed=seed, huber_delta=options.huber_delta)
+
+
+def _level_ground(prepared: Prepared, options: EmbedOptions) -> tuple[Prepared, NDArray[np.float64]]:
+    capped = winsorise(prepared, factor=options.winsorise)
+    heights = relative_heights(capped)
+    return levelled(capped, heights), heights
+
+
+def _structured(level: Prepared, heights: NDArray[np.float64], *, seed: int, names: tuple[str, ...]) -> Parts:
+    smoothed = smooth(level)
+    blocks = np.log(smoothed + LEAST_DISTANCE)
+    levels, spread = {"block": blocks}, np.zeros_like(blocks)
+    if "ultrametric" in names:
+        forest = grow_forest(np.where(level.measured, level.distance, smoothed), seed=seed)
+        levels["ultrametric"] = forest.level
+        spread = np.sqrt(forest.spread**2 + (forest.level - blocks) ** 2 / 4)
+    return Parts(levels={name: levels[name] for name in names}, heights=heights, spread=spread, fitted=level)
+
+
+def _embedded(source: Prepared, *, options: EmbedOptions, seed: int, huber_delta: float | None) -> Parts:
+    fit = _fit(source, options=options, seed=seed, huber_delta=huber_delta)
+    n = len(source.distance)
+    return Parts(
+        levels={"embedding": np.log(embedded_model(fit, options.alpha) + LEAST_DISTANCE)},
+        heights=np.zeros(n),
+        spread=np.zeros((n, n)),
+        fit=fit,
+        fitted=source,
+    )
+
+
+def _fit(source: Prepared, *, options: EmbedOptions, seed: int, huber_delta: float | None) -> AdamFit:
+    n = len(source.distance)
+    start = smooth(source) ** (1.0 / options.alpha)
+    # Where the points are for drawing only, the best of several local optima is not worth its time.
+    several = n <= _LARGEST_WITH_RESTARTS and options.method in ("huber", "plink")
+    restarts = options.restarts if several else 1
+    few = n > _LARGEST_WITH_ALL_ITERATIONS
+    return fit_adam(
+        source.distance,
+        source.measured,
+        starting_points(start, dimensions=options.dimensions, restarts=restarts, seed=seed),
+        alpha=options.alpha,
+        heights=options.uses_heights,
+        huber_delta=huber_delta,
+        iterations=min(options.iterations, _FEWER_ITERATIONS) if few else options.iterations,
+        learning_rate=options.learning_rate,
+        library=resolve(options.backend),
+        single=n > _LARGEST_IN_DOUBLE,
+    )

@@ -1,0 +1,129 @@
+"""From candidates to one distance: how much of each, and which heights stay, judged on hidden pairs.
+
+Candidates are averaged in the logarithm. The habitual weights are equal ones for the forest and the blocks
+and none for the embedding; other weights are taken only where the hidden pairs speak for them by three
+standard errors and five per cent (wide-area fleets, where hosts do stand in a plane, are such a case).
+
+A height within what readings vary by says nothing about where a host stands, and is levelled out of the
+distances; a host slow beyond that keeps its excess, for every plan pays it. Where levelling makes the hidden
+pairs clearly worse predicted, all heights stay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netprobe.embed.methods import Parts
+from netprobe.embed.smooth import LEAST_DISTANCE
+
+_HABIT = {"ultrametric": 0.5, "block": 0.5}
+_STEP = 0.1
+# Fewer hidden pairs than this decide nothing.
+_FEWEST_TO_DECIDE = 20
+_STANDARD_ERRORS = 3.0
+_LEAST_GAIN = 0.05
+# Errors count as their square up to this many medians, then linearly (Huber 1964).
+_ROBUST = 2.0
+# Levelling may make the median error this much larger before all heights stay.
+_LEVELLING_COST = 1.5
+# A height below this many deviations of a reading is levelled, and from twice as many on it stays whole.
+_LEVELLED = 2.0
+_FEWEST_FOR_NOISE = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mix:
+    """weights of the candidates, summing to 1; whether all heights stay; noise of a reading (log units)."""
+
+    weights: dict[str, float] = field(default_factory=dict)
+    all_heights: bool = True
+    noise: float = 0.0
+
+
+def choose(parts: Parts, distance: NDArray[np.float64], hidden: NDArray[np.bool_]) -> Mix:
+    """The mix for a method, by pairs its ``parts`` did not see.
+
+    distance: (N, N) in the unit of the parts; hidden: (N, N) upper triangle of pairs to judge by.
+    """
+    names = tuple(parts.levels)
+    habit = _habit(names)
+    truth = np.log(distance[hidden] + LEAST_DISTANCE)
+    if len(truth) < _FEWEST_FOR_NOISE:
+        return Mix(weights=habit)
+    error = np.abs(truth - _level(parts, Mix(weights=habit))[hidden])
+    noise = 1.4826 * float(np.median(error))
+    if len(truth) < _FEWEST_TO_DECIDE:
+        return Mix(weights=habit, all_heights=False, noise=noise)
+    mix = Mix(weights=_weights(parts, truth, hidden, habit), all_heights=True, noise=noise)
+    flat = Mix(weights=mix.weights, all_heights=False, noise=noise)
+    medians = [float(np.median(np.abs(truth - _level(parts, one)[hidden]))) for one in (mix, flat)]
+    return mix if medians[1] > _LEVELLING_COST * medians[0] else flat
+
+
+def mixed(parts: Parts, mix: Mix) -> NDArray[np.float64]:
+    """(N, N) distances, complete, symmetric, never negative, zero diagonal."""
+    distance = np.maximum(np.exp(_level(parts, mix)) - LEAST_DISTANCE, 0.0)
+    distance = (distance + distance.T) / 2
+    np.fill_diagonal(distance, 0.0)
+    return np.asarray(distance, dtype=np.float64)
+
+
+def _habit(names: tuple[str, ...]) -> dict[str, float]:
+    if len(names) == 1:
+        return {names[0]: 1.0}
+    return {name: _HABIT.get(name, 0.0) for name in names}
+
+
+def _weights(
+    parts: Parts, truth: NDArray[np.float64], hidden: NDArray[np.bool_], habit: dict[str, float]
+) -> dict[str, float]:
+    if len(habit) == 1:
+        return habit
+    names = tuple(habit)
+    guesses = np.stack([_with_heights(parts.levels[name], parts.heights)[hidden] for name in names])
+    usual = truth - np.array([habit[name] for name in names]) @ guesses
+    limit = _ROBUST * max(float(np.median(np.abs(usual))), 1e-9)
+
+    def losses(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        size = np.abs(truth - weights @ guesses)
+        return np.where(size <= limit, size**2, limit * (2.0 * size - limit))
+
+    candidates = _simplex(len(names))
+    best = min(candidates, key=lambda weights: float(losses(weights).mean()))
+    habitual = losses(np.array([habit[name] for name in names]))
+    gain = habitual - losses(best)
+    doubt = _STANDARD_ERRORS * gain.std() / np.sqrt(len(gain))
+    if gain.mean() <= max(doubt, _LEAST_GAIN * habitual.mean()):
+        return habit
+    return {name: float(weight) for name, weight in zip(names, best)}
+
+
+def _simplex(size: int) -> list[NDArray[np.float64]]:
+    steps = round(1.0 / _STEP)
+    if size == 2:
+        return [np.array([k, steps - k]) / steps for k in range(steps + 1)]
+    return [np.array([k, m, steps - k - m]) / steps for k in range(steps + 1) for m in range(steps - k + 1)]
+
+
+def _level(parts: Parts, mix: Mix) -> NDArray[np.float64]:
+    level = sum(mix.weights[name] * parts.levels[name] for name in parts.levels)
+    heights = parts.heights if mix.all_heights else _beyond(parts.heights, _LEVELLED * mix.noise)
+    return _with_heights(np.asarray(level), heights)
+
+
+def _beyond(heights: NDArray[np.float64], limit: float) -> NDArray[np.float64]:
+    """Heights, less those below the limit; whole from twice the limit on, and in between in proportion."""
+    if limit <= 0:
+        return heights
+    return heights * np.clip(np.abs(heights) / limit - 1.0, 0.0, 1.0)
+
+
+def _with_heights(level: NDArray[np.float64], heights: NDArray[np.float64]) -> NDArray[np.float64]:
+    if not heights.any():
+        return level
+    bare = np.exp(level)
+    raised = np.maximum(bare + heights[:, None] + heights[None, :], 0.1 * bare)
+    return np.asarray(np.log(raised))

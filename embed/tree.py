@@ -1,0 +1,72 @@
+"""The ultrametric estimate: a forest of average-linkage trees on log distances.
+
+Average linkage (Sokal and Michener 1958) on log distances, and for each pair the height at which its two
+hosts are joined: the mean over all pairs that the data centre's tree treats alike. One tree follows the
+noise of the few pairs that are joined first; so many are grown, each on distances that were disturbed by as
+much noise as the first tree left over (a parametric bootstrap), and their heights are averaged (bagging,
+Breiman 1996). What all trees agree on stays; a doubtful join is spread over the levels it may belong to.
+
+It fails where paths do not form a tree: then the block estimate (`smooth`) is the better half of the two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netprobe.embed.smooth import LEAST_DISTANCE
+
+# Noise of a tree in the forest, in units of what the first tree left over.
+_DISTURBANCE = 0.7
+# Trees of a small fleet, and the least of a large one: the error of the mean falls with N as well.
+_MOST_TREES = 32
+_FEWEST_TREES = 10
+_CELLS = 32 * 128**2
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Forest:
+    """level: (N, N) mean log distance at which two hosts join; spread: (N, N) its deviation over trees."""
+
+    level: NDArray[np.float64]
+    spread: NDArray[np.float64]
+
+
+def grow_forest(distance: NDArray[np.float64], *, seed: int, trees: int | None = None) -> Forest:
+    """Grow trees on complete (N, N) symmetric distances of any unit; N of at least 2.
+
+    The result depends on the distances and the seed. trees: None for as many as the size allows.
+    """
+    n = len(distance)
+    upper = np.triu_indices(n, 1)
+    level = np.log(distance[upper] + LEAST_DISTANCE)
+    first = _joined_at(level)
+    noise = _DISTURBANCE * float(np.sqrt(np.mean((level - first) ** 2)))
+    count = trees or int(np.clip(_CELLS // n**2, _FEWEST_TREES, _MOST_TREES))
+    rng = np.random.default_rng(seed)
+    total, squares = np.zeros_like(level), np.zeros_like(level)
+    for _ in range(count):
+        joined = _joined_at(level + rng.normal(0.0, noise, level.shape))
+        total += joined
+        squares += (joined - first) ** 2
+    mean = total / count
+    variance = np.maximum(squares / count - (mean - first) ** 2, 0.0)
+    return Forest(level=_square(mean, n, upper), spread=_square(np.sqrt(variance), n, upper))
+
+
+def _joined_at(level: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(M,) condensed: the average-linkage height at which each pair is joined."""
+    from scipy.cluster.hierarchy import cophenet, linkage
+
+    least = level.min()
+    return np.asarray(cophenet(linkage(level - least, "average")) + least, dtype=np.float64)
+
+
+def _square(
+    condensed: NDArray[np.float64], n: int, upper: tuple[NDArray[np.intp], NDArray[np.intp]]
+) -> NDArray[np.float64]:
+    square = np.zeros((n, n))
+    square[upper] = condensed
+    return square + square.T
