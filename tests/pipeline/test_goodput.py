@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from netprobe.embed import EmbedOptions, denoise, fit_embedding
 from netprobe.pipeline.goodput import GoodputRequest, Watched, assumed_extent, goodput_phases, rtt_groups
