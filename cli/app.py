@@ -7,15 +7,36 @@ from typing import Annotated
 import typer
 
 from netprobe._version import __version__
-from netprobe.cli import capacity, doctor, export, lab, manifest, mapping, plan, scan, schema
+from netprobe.cli.lazy import Lazy, group_of
 
 EXIT_CODES = (
     "Exit codes: 0 good, 1 a bug of ours, 2 bad input or usage, 3 partial (some hosts or links are "
     "missing), 4 nothing measured, 130 interrupted."
 )
 
+
+def _in(module: str, name: str, help_: str) -> Lazy:
+    return Lazy(module=f"netprobe.cli.{module}", name=name, help=help_)
+
+
+COMMANDS = {
+    "scan": _in("scan", "scan", "Probe the hosts, map them, order the ranks, write the hostfile."),
+    "map": _in("mapping", "map_", "Denoise a scan's distances, judge locality and form groups."),
+    "capacity": _in("capacity", "capacity", "Measure what each host and each group's uplink carries."),
+    "plan": _in("plan", "app", "Make a communication plan from a map."),
+    "export": _in("export", "app", "Write a plan as a launcher's own file."),
+    "eval": _in("evaluate", "eval_", "Judge a scan or a map: PAIA, ARI, AMI, purity."),
+    "import": _in("importing", "app", "Make a document of what others measured."),
+    "doctor": _in("doctor", "doctor", "Say what this machine offers, and what each host lacks."),
+    "lab": _in("lab", "app", "A fleet of network namespaces on this machine."),
+    "manifest": _in("manifest", "app", "Print what an engine needs to hold the hosts of a scan."),
+    "schema": _in("schema", "schema", "Print the JSON Schema of a kind of document."),
+}
+"""Lines of 66 characters at the most: help has one for each."""
+
 app = typer.Typer(
     name="netprobe",
+    cls=group_of(COMMANDS),
     help="Find the racks of a rented fleet with real probes, and order the ranks to suit.",
     epilog=EXIT_CODES,
     no_args_is_help=True,
@@ -39,17 +60,6 @@ def _root(
     ] = False,
 ) -> None:
     pass
-
-
-app.command("scan")(scan.scan)
-app.command("map")(mapping.map_)
-app.command("capacity")(capacity.capacity)
-app.add_typer(plan.app, name="plan")
-app.add_typer(export.app, name="export")
-app.add_typer(lab.app, name="lab")
-app.add_typer(manifest.app, name="manifest")
-app.command("schema")(schema.schema)
-app.command("doctor")(doctor.doctor)
 
 
 def usage_error_text(error: Exception) -> str | None:

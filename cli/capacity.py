@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,6 +23,9 @@ from netprobe.cli.launching import (
 )
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption
 from netprobe.cli.probing import PortRangeOption
+
+if TYPE_CHECKING:
+    from netprobe.core.capacity import Capacity
 
 SecondsOption = Annotated[
     float, typer.Option("--seconds", help="Length of each test; its first fifth does not count.")
@@ -90,25 +93,43 @@ def capacity(
     how = CapacityOptions(seconds=seconds, streams=streams, repeats=repeats, at_once=at_once)
     scanned, mapped = load_document(Scan, scan), load_document(Map, map_)
     launcher.check(scanned.hosts)
-    files.prepare_file(path, force=force, inputs=[scan, map_])
+    inputs = [scan, map_, *filter(None, (ssh_config, kubeconfig))]
+    files.prepare_file(path, kind="capacity", force=force, inputs=inputs)
     output = Output(json=json, quiet=quiet)
     with ScanProgress(output) as progress:
         result = measure_capacity(
-            scanned, mapped, launcher=launcher, options=options, capacity=how, on_event=progress.on_event
+            scanned,
+            mapped,
+            launcher=launcher,
+            path=path,
+            options=options,
+            capacity=how,
+            on_event=progress.on_event,
         )
-    files.save(result, path)
-    if not (json or quiet):
-        from netprobe.report.capacity import capacity_text, group_table, host_table
-
-        output.say(group_table(result), "", host_table(result), "", capacity_text(result), f"wrote {path}")
-    output.result(
-        {
-            "file": str(path),
-            "status": result.status,
-            "reason": result.reason,
-            "resources": [one.model_dump(mode="json") for one in result.resources],
-            "oversubscription": [one.model_dump(mode="json") for one in result.oversubscription],
-            "warnings": result.warnings,
-        }
-    )
+    show_capacity(result, output)
+    output.say(f"wrote {path}")
+    output.result({"file": str(path)} | capacity_summary(result))
     return 0 if result.status == "ok" else 3
+
+
+def show_capacity(result: Capacity, output: Output) -> None:
+    """The tables of groups and hosts, for people."""
+    if output.json or output.quiet:
+        return
+    from netprobe.report.capacity import capacity_text, group_table, host_table
+
+    if result.status == "failed":
+        output.say(f"no capacity: {result.reason or 'no flow gave a reading'}")
+        return
+    output.say(group_table(result), "", host_table(result), "", capacity_text(result))
+
+
+def capacity_summary(result: Capacity) -> dict[str, Any]:
+    """What ``--json`` says of capacities."""
+    return {
+        "status": result.status,
+        "reason": result.reason,
+        "resources": [one.model_dump(mode="json") for one in result.resources],
+        "oversubscription": [one.model_dump(mode="json") for one in result.oversubscription],
+        "warnings": result.warnings,
+    }

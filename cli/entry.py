@@ -62,6 +62,9 @@ def run(args: Sequence[str]) -> int:
             raise
         text = f"internal error, please report it: {type(error).__name__}: {error}"
         return _fail(args, f"{text} (NETPROBE_DEBUG=1 shows where)", EXIT_BUG)
+    if result == EXIT_INTERRUPTED and "exec" not in args[:2]:
+        # Typer makes this of a KeyboardInterrupt, without a word.
+        return _fail(args, "interrupted", EXIT_INTERRUPTED)
     return result if isinstance(result, int) else 0
 
 

@@ -9,7 +9,12 @@ import typer
 
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption
 
-app = typer.Typer(help="Write a plan as a launcher's own file.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Write a plan as a launcher's own file.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
 
 FormatOption = Annotated[str, typer.Option("--format", "-f", help="openmpi, mpich, deepspeed, or plain.")]
 SlotsOption = Annotated[
@@ -39,7 +44,7 @@ def hostfile(
     quiet: QuietOption = False,
 ) -> int:
     """Write the hosts in rank order as a hostfile."""
-    from netprobe.formats import load_hosts
+    from netprobe.formats import input_files, load_hosts
     from netprobe.pipeline import files
     from netprobe.pipeline.exporting import export_hostfile
     from netprobe.plan import load_plan
@@ -48,7 +53,8 @@ def hostfile(
     document = load_plan(plan)
     given = load_hosts(hosts) if hosts is not None else None
     exported = export_hostfile(document, format_name=format_, slots=slots, hosts=given, path=path)
-    files.prepare_file(path, force=force, inputs=[plan])
+    inputs = [plan, *(input_files(hosts) if hosts is not None else [])]
+    files.prepare_file(path, kind="hostfile", force=force, inputs=inputs)
     files.save_text(exported.text, path)
 
     output = Output(json=json, quiet=quiet)

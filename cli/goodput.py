@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 MeasureOption = Annotated[
-    str, typer.Option("--measure", metavar="WHAT", help="rtt, and with it path, goodput: rtt,path,goodput.")
+    str,
+    typer.Option("--measure", metavar="WHAT", help="rtt, and with it path, goodput, capacity: rtt,goodput."),
 ]
 GoodputOption = Annotated[
     str | None,

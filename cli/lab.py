@@ -8,11 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from netprobe.cli import rootless
 from netprobe.cli.output import JsonOption, Output, QuietOption, SeedOption
 
 app = typer.Typer(
-    help="A fleet of network namespaces on this machine.", no_args_is_help=True, rich_markup_mode=None
+    help="A fleet of network namespaces on this machine.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
 )
 
 
@@ -37,6 +39,8 @@ def up(
     quiet: QuietOption = False,
 ) -> int:
     """Make a lab and leave it running."""
+    from netprobe.cli import rootless
+
     output = Output(json=json, quiet=quiet)
     via = "ip netns exec {target}"
     if rootless.is_needed():
@@ -58,6 +62,8 @@ def up(
 @app.command("list")
 def list_(json: JsonOption = False, quiet: QuietOption = False) -> int:
     """List the labs of this machine, or of an ordinary user."""
+    from netprobe.cli import rootless
+
     output = Output(json=json, quiet=quiet)
     if rootless.is_needed() and not rootless.enter_shared(start=False):
         output.say("you have no lab (those of root are listed with sudo)")
@@ -156,6 +162,8 @@ def down(
 
 def _enter(name: str | None) -> None:
     """Go to where an ordinary user's labs are. Raises InputError when they have none and one is asked for."""
+    from netprobe.cli import rootless
+
     if not rootless.is_needed() or rootless.enter_shared(start=False):
         return
     from netprobe.core.errors import InputError

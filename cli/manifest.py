@@ -9,6 +9,7 @@ import typer
 app = typer.Typer(
     help="Print what an engine needs to hold the hosts of a scan.",
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode=None,
 )
 

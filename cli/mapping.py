@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +12,11 @@ import typer
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
 
 GroupsOption = Annotated[
-    str, typer.Option("--groups", help="natural: k by evidence; sqrt: PLink's k = round(sqrt N).")
+    str,
+    typer.Option(
+        "--groups",
+        help="natural: k by evidence; sqrt: PLink's k = round(sqrt N); auto: sqrt where there is no locality.",
+    ),
 ]
 KOption = Annotated[int | None, typer.Option("--k", min=1, help="Form exactly K groups.")]
 ElasticityOption = Annotated[
@@ -32,6 +38,9 @@ AlphaOption = Annotated[
     float | None, typer.Option("--alpha", min=1.0, max=2.0, help="Exponent of the embedding's distance.")
 ]
 
+COMPARED = 256
+"""Up to so many hosts natural and sqrt groups are compared unasked: beyond, it takes seconds."""
+
 
 def map_(
     scan: Annotated[Path, typer.Argument(metavar="SCAN", help="A scan.json.")],
@@ -43,6 +52,15 @@ def map_(
     elasticity: ElasticityOption = 2.0,
     method: MethodOption = "ensemble",
     alpha: AlphaOption = None,
+    like: Annotated[
+        Path | None, typer.Option("--like", metavar="MAP", help="Keep the group ids of an earlier map.json.")
+    ] = None,
+    compare: Annotated[
+        bool | None,
+        typer.Option(
+            "--compare/--no-compare", help="Natural and sqrt groups side by side (up to 256 hosts)."
+        ),
+    ] = None,
     seed: SeedOption = 0,
     force: ForceOption = False,
     json: JsonOption = False,
@@ -50,14 +68,20 @@ def map_(
 ) -> int:
     """Denoise the distances of a scan, judge locality and form groups."""
     from netprobe.core.document import load_document
+    from netprobe.core.map import Map
     from netprobe.core.scan import Scan
     from netprobe.pipeline import files
+    from netprobe.pipeline.findings import outlier_lines
     from netprobe.pipeline.mapping import map_scan
 
     path = out or scan.parent / files.MAP
     options = map_options(groups=groups, k=k, elasticity=elasticity, method=method, alpha=alpha)
     document = load_document(Scan, scan)
-    files.prepare_file(path, force=force, inputs=[scan])
+    earlier = None if like is None else load_document(Map, like)
+    if compare is None:
+        compare = len(document.hosts) <= COMPARED
+    options = replace(options, like=earlier, compare=compare)
+    files.prepare_file(path, kind="map", force=force, inputs=[scan] if like is None else [scan, like])
     result = map_scan(document, options=options, seed=seed)
     files.save(result, path)
 
@@ -72,6 +96,7 @@ def map_(
             terminal.group_table(result),
             "",
         )
+        output.say(*comparison_lines(result.grouping.evidence), *outlier_lines(result.outliers))
         output.say(result.verdict.text, f"wrote {path}", f"next: netprobe plan order {path}")
     output.result(map_summary(result) | {"file": str(path)})
     return 0
@@ -83,13 +108,23 @@ def map_options(*, groups: str, k: int | None, elasticity: float, method: str, a
     from netprobe.embed import METHODS, EmbedOptions
     from netprobe.pipeline.mapping import MapOptions
 
-    if groups not in ("natural", "sqrt"):
-        raise InputError(f"--groups {groups!r} is neither natural nor sqrt")
+    if groups not in ("natural", "sqrt", "auto"):
+        raise InputError(f"--groups {groups!r} is none of natural, sqrt and auto")
     if method not in METHODS:
         raise InputError(f"--method {method!r} is none of {', '.join(METHODS)}")
     changes: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
-    embed = EmbedOptions(method=method, **changes)  # type: ignore[arg-type]
+    embed = EmbedOptions(method=method, **changes)
     return MapOptions(embed=embed, groups=groups, k=k, elasticity=elasticity)  # type: ignore[arg-type]
+
+
+def comparison_lines(evidence: Mapping[str, Any]) -> list[str]:
+    """Natural and sqrt groups side by side, a line each, where they were compared."""
+    lines = []
+    for row in evidence.get("comparison", ()):
+        contrast = "no contrast" if row["contrast"] is None else f"{row['contrast']:.2f}x nearer inside"
+        count = "1 group" if row["k"] == 1 else f"{row['k']} groups"
+        lines.append(f"{row['method']}: {count} of {row['smallest']} to {row['largest']} hosts, {contrast}")
+    return lines
 
 
 def map_summary(result: Any) -> dict[str, Any]:
@@ -98,4 +133,6 @@ def map_summary(result: Any) -> dict[str, Any]:
         "verdict": result.verdict.model_dump(),
         "groups": [{"id": g.id, "leader": g.leader, "hosts": g.hosts} for g in result.groups],
         "unplaced": result.unplaced,
+        "outliers": None if result.outliers is None else result.outliers.model_dump(),
+        "comparison": result.grouping.evidence.get("comparison"),
     }

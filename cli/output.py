@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from netprobe.core.errors import InputError
 from netprobe.core.text import printable
 
 if TYPE_CHECKING:
@@ -42,8 +44,9 @@ class Output:
         if self.json or self.quiet:
             return
         console = self.console()
-        for part in parts:
-            console.print(plain(part), soft_wrap=isinstance(part, str))
+        with _writing():
+            for part in parts:
+                console.print(plain(part), soft_wrap=isinstance(part, str))
 
     def note(self, text: str) -> None:
         """One line on stderr."""
@@ -54,12 +57,26 @@ class Output:
     def result(self, data: dict[str, Any]) -> None:
         """The JSON object, where it was asked for."""
         if self.json:
-            print(json.dumps(data, allow_nan=False))
+            with _writing():
+                print(json.dumps(data, allow_nan=False), flush=True)
 
     @property
     def live(self) -> bool:
         """Whether a progress display makes sense."""
         return not self.json and not self.quiet and sys.stderr.isatty()
+
+
+@contextlib.contextmanager
+def _writing() -> Iterator[None]:
+    """A full disk under stdout is the user's, and no bug; a reader that has gone is no fault at all."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise InputError(
+            f"standard output cannot be written: {error.strerror}; files that were asked for are written before it"
+        ) from None
 
 
 def plain(part: RenderableType) -> RenderableType:

@@ -9,7 +9,12 @@ import typer
 
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
 
-app = typer.Typer(help="Make a communication plan from a map.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Make a communication plan from a map.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
 
 ObjectiveOption = Annotated[
     str,
@@ -45,14 +50,15 @@ def order(
     """Order the ranks for a ring."""
     from netprobe.core.document import load_document
     from netprobe.core.map import Map
-    from netprobe.formats import load_hosts
+    from netprobe.formats import input_files, load_hosts
     from netprobe.pipeline import files
     from netprobe.pipeline.planning import plan_order
 
     path = out or map_file.parent / files.PLAN
     document = load_document(Map, map_file)
     given = load_hosts(hosts) if hosts is not None else None
-    files.prepare_file(path, force=force, inputs=[map_file])
+    inputs = [map_file, *(input_files(hosts) if hosts is not None else [])]
+    files.prepare_file(path, kind="plan", force=force, inputs=inputs)
     result = plan_order(document, hosts=given, objective=check_objective(objective), root=root, seed=seed)
     files.save(result, path)
 

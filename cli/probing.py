@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from netprobe.cli.output import Output
     from netprobe.pipeline.measuring import Measuring
-    from netprobe.probe.chooser import Extent
     from netprobe.probe.options import ScanOptions
-    from netprobe.probe.session import Phase
 
 StartTimeoutOption = Annotated[
     float,
@@ -60,8 +58,9 @@ ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Go on with the scan in --out that ended early.")
 ]
 
-GENTLE = {"links_at_once": 4, "interval_s": 0.01, "probes_per_visit": 50}
-"""What ``--gentle`` sets where no option was given: 4 links, each with 100 packets a second each way."""
+GENTLE = {"links_at_once": 4, "interval_s": 0.01, "probes_per_visit": 50, "goodput_at_once": 1}
+"""What ``--gentle`` sets where no option was given: 4 links, each with 100 packets a second each way, and one
+test of goodput at a time."""
 _OPTION_OF = {"probes_per_visit": "probes", "interval_s": "interval", "start_timeout_s": "start_timeout"}
 
 
@@ -85,32 +84,51 @@ def given_fields(ctx: typer.Context) -> dict[str, str]:
     given = {}
     for field in fields(ScanOptions):
         name = _OPTION_OF.get(field.name, field.name)
-        source = ctx.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
+        if given_on_command_line(ctx, name):
             given[field.name] = "--" + name.replace("_", "-")
     for name in ("ipv4", "ipv6"):
-        source = ctx.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
+        if given_on_command_line(ctx, name):
             given["family"] = f"--{name}"
     return given
 
 
+def given_on_command_line(ctx: typer.Context, name: str) -> bool:
+    """Whether the user gave a value for this parameter."""
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def given_words(ctx: typer.Context, words: Iterable[str]) -> dict[str, str]:
+    """Those of ``words`` (parameters of the command) that were given on the command line, with their options."""
+    return {word: "--" + word.replace("_", "-") for word in words if given_on_command_line(ctx, word)}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """How the scan is to be made, as it was asked for. ``given`` as ``given_fields`` has it."""
+    """How the scan is to be made, as it was asked for: ``given_fields`` and ``given_words`` among it."""
 
     resume: bool
     dry_run: bool
     rate: str | None
     gentle: bool
     given: Mapping[str, str]
+    words: Mapping[str, str]
 
     def settle(
         self, options: ScanOptions, measuring: Measuring, hosts: int
     ) -> tuple[ScanOptions, dict[str, str]]:
-        """The options at the pace that was asked for, and which fields somebody chose by which option."""
+        """The options at the pace that was asked for, and which fields somebody chose by which option.
+
+        Raises InputError and InfeasibleError.
+        """
+        from netprobe.core.errors import InputError
+
         chosen = dict(self.given)
         if self.gentle:
+            if measuring.capacity is not None:
+                raise InputError(
+                    "--gentle does not go with capacity, which fills the links of many hosts at once: leave one out"
+                )
             preset = {key: value for key, value in GENTLE.items() if key not in chosen}
             options = replace(options, **preset)  # type: ignore[arg-type]
             chosen |= dict.fromkeys(preset, "--gentle")
@@ -126,8 +144,7 @@ def below_rate(
     """The options at a pace whose traffic stays below ``rate``. Raises InputError, InfeasibleError."""
     from netprobe.core.errors import InputError
     from netprobe.lab.quantities import rate_bytes_per_s
-    from netprobe.pipeline.measuring import phases_for
-    from netprobe.probe.estimate import pace_under
+    from netprobe.pipeline.estimating import options_below
 
     try:
         most = rate_bytes_per_s(rate)
@@ -135,52 +152,35 @@ def below_rate(
         raise InputError(f"--rate: {error}") from None
     if most <= 0:
         raise InputError(f"--rate {rate!r}: more than nothing is needed")
-    methods = [phase.method for phase in phases_for(options, measuring)]
-    pace = pace_under(
-        most,
-        [(method.measurement.id, method.cost()) for method in methods],
-        hosts=hosts,
-        interval_s=options.interval_s,
-        links_at_once=options.links_at_once,
-        stretch="interval_s" not in given,
-    )
-    return replace(options, links_at_once=pace.links_at_once, interval_s=pace.interval_s)
+    at_once, interval_s = options_below(most, hosts, options, measuring, stretch="interval_s" not in given)
+    return replace(options, links_at_once=at_once, interval_s=interval_s)
 
 
 def show_estimate(hosts: int, options: ScanOptions, measuring: Measuring, output: Output) -> None:
     """What ``--dry-run`` says."""
-    from netprobe.pipeline.measuring import phases_for
-    from netprobe.probe.budget import Budgeted
-    from netprobe.probe.estimate import bytes_text, estimate_phase, full_mesh, rate_text
+    from netprobe.pipeline.estimating import estimate_scan
+    from netprobe.pipeline.goodput import assumed_sizes
+    from netprobe.probe.estimate import bytes_text, rate_text
 
-    def extent_of(phase: Phase, number: int) -> Extent:
-        if number == 0 and measuring.budget is not None:
-            return Budgeted(measuring.budget).extent_of(hosts)
-        return phase.chooser.extent() or full_mesh(hosts)
-
-    phases = [
-        estimate_phase(
-            phase.method.measurement.id,
-            phase.method.measurement.method,
-            phase.method.cost(),
-            extent_of(phase, number),
-            links_at_once=options.links_at_once,
-        )
-        for number, phase in enumerate(phases_for(options, measuring))
-    ]
+    phases = estimate_scan(hosts, options, measuring)
     output.say(
         f"{hosts} hosts; nothing was started. With all of them up, and the launch of the agents not counted:"
     )
     for phase in phases:
+        rounds, links = ("tests", "flows") if phase.measurement == "capacity" else ("rounds", "links")
         output.say(
-            f"{phase.measurement} ({phase.method}): {phase.rounds} rounds, {phase.links} links, at most "
+            f"{phase.measurement} ({phase.method}): {phase.rounds} {rounds}, {phase.links} {links}, at most "
             f"{phase.links_at_once} at once: about {phase.seconds:.0f} s, {bytes_text(phase.bytes)}, at most "
             f"{rate_text(phase.bytes_per_s)} in all"
         )
-    output.say(
-        f"{options.probes_per_visit} probes a visit, {1e3 * options.interval_s:.3g} ms apart"
-        + ("; goodput takes more rounds where groups share an uplink" if len(phases) > 1 else "")
-    )
+    output.say(f"{options.probes_per_visit} probes a visit, {1e3 * options.interval_s:.3g} ms apart")
+    if measuring.goodput is not None or measuring.capacity is not None:
+        output.say(
+            f"flows are thought to run at 1 Gbit/s each, and the hosts to form {len(assumed_sizes(hosts))} equal "
+            "groups; faster links carry more, other groups need other rounds"
+        )
+    if measuring.goodput is not None and measuring.goodput.options.way == "auto":
+        output.say("goodput is thought to be of iperf3; where a host lacks it, tests are shorter (tcp)")
     data: dict[str, Any] = {
         "dry_run": True,
         "hosts": hosts,

@@ -44,7 +44,12 @@ class ScanProgress:
 
     def on_stage(self, stage: str) -> None:
         """A stage of the chain begins."""
-        words = {"map": "mapping", "plan": "ordering", "export": "exporting"}
+        words = {
+            "map": "mapping",
+            "capacity": "measuring capacity",
+            "plan": "ordering",
+            "export": "exporting",
+        }
         if stage in words:
             self._update(words[stage], total=None, detail="")
 

@@ -59,6 +59,7 @@ from netprobe.cli.probing import (
     SubnetOption,
     TimeOption,
     given_fields,
+    given_words,
     ports,
 )
 from netprobe.cli.scan_output import show_chain
@@ -218,12 +219,19 @@ def scan(
         "kubeconfig": kubeconfig,
         "fan_out": fan_out or 16,
     }
-    asked = Asked(resume=resume, dry_run=dry_run, rate=rate, gentle=gentle, given=given_fields(ctx))
+    asked = Asked(
+        resume=resume,
+        dry_run=dry_run,
+        rate=rate,
+        gentle=gentle,
+        given=given_fields(ctx),
+        words=given_words(ctx, options.measuring.words),
+    )
     chain = _run(hosts, lab, "ssh" if via is None else via, launch, folder, force, options, asked, output)
     if chain is None:
         return 0
     show_chain(chain, output)
-    return 0 if chain.scan.status == "ok" else 3
+    return 0 if chain.is_whole else 3
 
 
 def _run(
@@ -241,6 +249,7 @@ def _run(
     from netprobe.cli.launching import hosts_to_scan
     from netprobe.cli.probing import show_estimate
     from netprobe.cli.progress import ScanProgress
+    from netprobe.formats import input_files
     from netprobe.lab import load_spec
     from netprobe.pipeline import files
     from netprobe.pipeline.chain import check_chain, check_lab, run_chain, run_chain_on_lab
@@ -248,6 +257,7 @@ def _run(
     from netprobe.pipeline.resuming import (
         check_same_hosts,
         check_same_measurements,
+        continued_measuring,
         continued_options,
         find_earlier,
     )
@@ -275,20 +285,26 @@ def _run(
         if hosts is None and earlier is not None
         else hosts_to_scan(hosts, via, launcher, output.note)
     )
-    scan_options, chosen = asked.settle(options.scan, options.measuring, len(given))
     if earlier is not None:
         check_same_hosts(earlier.record, given)
-        check_same_measurements(earlier.record, measured_ids(options.scan, options.measuring))
+        measuring = continued_measuring(earlier.record, options.measuring, given=asked.words)
+        check_same_measurements(earlier.record, measured_ids(options.scan, measuring))
+        options = replace(options, measuring=measuring)
+    scan_options, chosen = asked.settle(options.scan, options.measuring, len(given))
+    if earlier is not None:
         scan_options = continued_options(earlier.record, scan_options, given=chosen)
         options = replace(options, seed=scan_options.seed)
         if earlier.scan is not None:
             output.note(f"the scan in {folder} is complete: nothing is measured again")
     options = replace(options, scan=scan_options)
+    check_chain(options, given)
     if asked.dry_run:
         show_estimate(len(given), options.scan, options.measuring, output)
         return None
     launcher.check(given)
     check_chain(options, given)
+    inputs = [launch[name] for name in ("ssh_config", "kubeconfig") if launch[name] is not None]
+    files.check_folder(folder, [*inputs, *(input_files(hosts) if hosts is not None else [])])
     if earlier is None:
         files.prepare_folder(folder, force=force)
     with ScanProgress(output) as progress:

@@ -33,6 +33,12 @@ def show_chain(chain: Chain, output: Output) -> None:
         )
     if chain.map is not None:
         output.say(chain.map.verdict.text)
+    if chain.capacity is not None:
+        from netprobe.cli.capacity import show_capacity
+
+        output.say("")
+        show_capacity(chain.capacity, output)
+        output.say("")
     if chain.plan is not None:
         output.say(terminal.order_text(chain.plan))
     if chain.score is not None:
@@ -73,6 +79,10 @@ def summary(chain: Chain) -> dict[str, Any]:
     }
     if chain.map is not None:
         data |= map_summary(chain.map)
+    if chain.capacity is not None:
+        from netprobe.cli.capacity import capacity_summary
+
+        data["capacity"] = capacity_summary(chain.capacity)
     if chain.plan is not None:
         data |= plan_summary(chain.plan)
     if chain.exported is not None:

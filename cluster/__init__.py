@@ -1,10 +1,16 @@
 """Distances to groups, and whether the groups mean anything.
 
 `find_groups` is what a map calls: groups from the denoised distances, the verdict from the raw ones.
-`natural` chooses how many groups by evidence (the default), `balanced` is PLink's square root of N,
-`kmeans` the constrained k-means under both, `judge` the permutation test, `levels` and `hierarchy` the
-matrix and the tree that natural and judge share. Nothing here groups hosts in a space of few dimensions:
-such a space forgets the racks.
+
+- how many groups by evidence (the default): `natural` (the best cut of a tree), `candidates` (several views
+  of the readings), `regroup` (hosts moved on what was measured), `nested` (levels above and below),
+  `stability` (resampled readings)
+- PLink's square root of N: `balanced`, on the constrained `kmeans` with its exact `assign` step
+- whether it means anything: `judge`, the permutation test; `outliers`, the hosts and links that stand out
+- what they share: `levels` (pairs, and what single hosts explain) and `hierarchy` (the tree and its score)
+- `likeness`: group ids that stay between scans
+
+Nothing here groups hosts in a space of few dimensions: such a space forgets the racks.
 
 `ConstrainedKMeans` is the same k-means as an estimator of scikit-learn, which is imported on first use.
 """
@@ -14,9 +20,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from netprobe.cluster.balanced import sqrt_groups
-from netprobe.cluster.find import find_groups
+from netprobe.cluster.find import compare_methods, find_groups
 from netprobe.cluster.judge import judge_locality
+from netprobe.cluster.likeness import ids_like
 from netprobe.cluster.natural import natural_groups
+from netprobe.cluster.outliers import Outliers, find_outliers
 from netprobe.cluster.records import Grouping, Verdict
 
 if TYPE_CHECKING:
@@ -25,8 +33,12 @@ if TYPE_CHECKING:
 __all__ = [
     "ConstrainedKMeans",
     "Grouping",
+    "Outliers",
     "Verdict",
+    "compare_methods",
     "find_groups",
+    "find_outliers",
+    "ids_like",
     "judge_locality",
     "natural_groups",
     "sqrt_groups",

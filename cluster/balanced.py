@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.cluster.kmeans import check_sizes, constrained_kmeans
+from netprobe.cluster.kmeans import balanced_sizes, constrained_kmeans
 from netprobe.cluster.levels import symmetric
 from netprobe.cluster.records import Grouping, numbered_by_first_member
 from netprobe.core.errors import InputError
@@ -36,19 +34,11 @@ def sqrt_groups(
 
     Raises InputError for a bad matrix or elasticity, InfeasibleError for a k that N hosts cannot form.
     """
-    if not 1.0 <= elasticity <= 2.0:
-        raise InputError(f"balance elasticity is {elasticity}, it must be 1.0 to 2.0")
     matrix = symmetric(distance_s)
     n = len(matrix)
     if np.isnan(matrix[np.triu_indices(n, 1)]).any():
         raise InputError("balanced groups need a complete matrix; denoise it first")
-    if k is None:
-        k = round(math.sqrt(n))
-        size_min = math.floor(math.sqrt(n) / elasticity)
-    else:
-        check_sizes(n, k, size_min=0, size_max=n)
-        size_min = math.floor(n / k / elasticity)
-    size_min = max(size_min, 1)
+    k, size_min = balanced_sizes(n, k, elasticity)
     points = realise(matrix)
     candidates = []
     for start in range(_CLUSTERINGS if n <= _LARGE else _CLUSTERINGS_LARGE):

@@ -8,11 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.cluster.balanced import sqrt_groups
-from netprobe.cluster.judge import judge_locality
+from netprobe.cluster.candidates import best_candidate
+from netprobe.cluster.judge import cannot_tell, contrast_of, gap_to_noise, judge_locality
+from netprobe.cluster.levels import far_hosts, symmetric
 from netprobe.cluster.natural import best_grouping, keep_or_join
+from netprobe.cluster.nested import all_levels
 from netprobe.cluster.records import METHODS, Grouping, Method, Verdict, numbered_by_first_member
-from netprobe.cluster.sparse import is_sparse, regroup
+from netprobe.cluster.regroup import MOST_UNTOLD, is_sparse, untold_share
+from netprobe.cluster.stability import stability_of
 from netprobe.core.errors import InputError
+
+# A far host joins a group when it is nearer to it than to the next one by so many standard errors.
+_SURE = 4.0
 
 
 def find_groups(
@@ -27,11 +34,14 @@ def find_groups(
     """Group N hosts and say whether the groups mean anything.
 
     distance_s: (N, N) denoised and complete; raw_distance_s: (N, N) ``[src, dst]`` as measured, NaN where
-    missing; both in the same order of hosts, any unit. method: "natural" (by evidence) or "sqrt" (PLink's
-    k = round(sqrt N), with ``elasticity`` 1.0 to 2.0). k: form this many groups.
+    missing; both in the same order of hosts, any unit. method: "natural" (by evidence), "sqrt" (PLink's
+    k = round(sqrt N), with ``elasticity`` 1.0 to 2.0), or "auto": natural groups where there is locality, and
+    even ones of PLink's number where there is none to lose. k: form this many groups.
 
     With the natural method and no ``k``, hosts without usable locality come back as one group. Groups that
-    were asked for, by ``k`` or by method, are formed whatever the verdict says.
+    were asked for, by ``k`` or by method, are formed whatever the verdict says. Where groups are nested the
+    finest level that the readings bear out is the grouping, and ``evidence["levels"]`` lists all of them.
+    A host that is far from everybody (`levels.far_hosts`) is placed after the others.
 
     Raises InputError for bad matrices or options, InfeasibleError for a k that N hosts cannot form.
     """
@@ -43,33 +53,120 @@ def find_groups(
         )
     if method == "sqrt":
         grouping = sqrt_groups(distance_s, elasticity=elasticity, k=k, seed=seed)
-    else:
+        return grouping, judge_locality(raw_distance_s, grouping.labels, seed=seed)
+    if k is not None:
         grouping = best_grouping(distance_s, k=k)
-        if k is None and is_sparse(raw_distance_s):
-            grouping = _regrouped(grouping, raw_distance_s)
-    verdict = judge_locality(_without_excess(raw_distance_s, grouping), grouping.labels, seed=seed)
-    if method == "natural" and k is None:
-        grouping = keep_or_join(grouping, verdict)
+        return grouping, judge_locality(raw_distance_s, grouping.labels, seed=seed)
+    grouping, verdict = _natural(distance_s, raw_distance_s, seed=seed)
+    if method == "auto" and verdict.locality == "none" and len(grouping.labels) > 2:
+        return sqrt_groups(distance_s, elasticity=elasticity, seed=seed), verdict
     return grouping, verdict
 
 
-def _regrouped(grouping: Grouping, raw_distance_s: NDArray[np.float64]) -> Grouping:
-    labels = numbered_by_first_member(regroup(_without_excess(raw_distance_s, grouping), grouping.labels))
-    evidence = {**grouping.evidence, "sparse": True}
-    return replace(grouping, labels=labels, k=int(labels.max()) + 1, evidence=evidence)
+def compare_methods(
+    distance_s: NDArray[np.float64],
+    raw_distance_s: NDArray[np.float64],
+    found: Grouping,
+    *,
+    elasticity: float = 2.0,
+    seed: int,
+) -> list[dict[str, object]]:
+    """Natural groups beside PLink's: ``method``, ``k``, ``smallest``, ``largest`` and ``contrast`` of each.
 
-
-def _without_excess(raw_distance_s: NDArray[np.float64], grouping: Grouping) -> NDArray[np.float64]:
-    """The raw distances less what slow hosts add to all of theirs, as far as the grouping found it.
-
-    A host that is slow towards everybody is no locality, and would drown that of all the others.
+    found: what `find_groups` gave, by either method; the other one is formed here. The contrast is the median
+    measured distance across groups over that inside, None where there is none. Further arguments and errors
+    are those of `find_groups`.
     """
-    share = np.asarray(grouping.evidence.get("excess") or [], dtype=np.float64)
-    raw = np.array(raw_distance_s, dtype=np.float64)
-    between = ~np.eye(len(raw), dtype=bool) & ~np.isnan(raw) & (raw > 0)
-    if share.shape != (len(raw),) or not share.any() or not between.any():
-        return raw
-    excess = share * np.median(raw[between])
-    least = raw[between].min()
-    reduced = np.maximum(raw - excess[:, None] - excess[None, :], least)
-    return np.where(between, reduced, raw)
+    if found.method == "sqrt":
+        both = (_natural(distance_s, raw_distance_s, seed=seed)[0], found)
+    else:
+        both = (found, sqrt_groups(distance_s, elasticity=elasticity, seed=seed))
+    matrix = symmetric(raw_distance_s)
+    rows: list[dict[str, object]] = []
+    for grouping in both:
+        sizes = np.bincount(grouping.labels)
+        rows.append(
+            {
+                "method": grouping.method,
+                "k": grouping.k,
+                "smallest": int(sizes.min()),
+                "largest": int(sizes.max()),
+                "contrast": contrast_of(matrix, grouping.labels),
+            }
+        )
+    return rows
+
+
+def _natural(
+    distance_s: NDArray[np.float64], raw_distance_s: NDArray[np.float64], *, seed: int
+) -> tuple[Grouping, Verdict]:
+    raw = np.asarray(raw_distance_s, dtype=np.float64)
+    far = far_hosts(symmetric(raw))
+    near = np.flatnonzero(~far)
+    part, smooth = raw[np.ix_(near, near)], np.asarray(distance_s)[np.ix_(near, near)]
+    grouping = best_candidate(smooth, part)
+    untold = untold_share(part, grouping.labels) if is_sparse(part) else 0.0
+    if untold > MOST_UNTOLD:
+        verdict = cannot_tell(
+            f"too few pairs: {100 * untold:.0f} % of the pairs of hosts lie between groups of which no pair was "
+            "measured, and which may be one; measure more pairs"
+        )
+    else:
+        verdict = judge_locality(part, grouping.labels, seed=seed)
+    kept = keep_or_join(grouping, verdict)
+    evidence = dict(kept.evidence)
+    labels = kept.labels
+    if verdict.locality == "found" and kept.k > 1:
+        levels = all_levels(smooth, part, labels, seed=seed)
+        labels = levels[0]
+        evidence["levels"] = [_level(level, labels, part) for level in levels]
+        evidence["stability"] = stability_of(part, kept.labels, seed=seed)
+        evidence["gap"] = gap_to_noise(part, seed=seed)
+    if far.any():
+        labels = _placed(symmetric(raw), far, labels)
+        evidence["far_hosts"] = np.flatnonzero(far).tolist()
+    labels = numbered_by_first_member(labels)
+    changed = len(labels) != len(grouping.labels) or not np.array_equal(labels, grouping.labels)
+    grouping = replace(kept, labels=labels, k=int(labels.max()) + 1, evidence=evidence)
+    if changed and kept.k > 1:
+        verdict = judge_locality(raw, labels, seed=seed, p_value=verdict.p_value)
+    return grouping, verdict
+
+
+def _level(
+    level: NDArray[np.int64], finest: NDArray[np.int64], raw: NDArray[np.float64]
+) -> dict[str, object]:
+    """One level of nesting: how many groups, their contrast, and which of them each finest group is in."""
+    parents = [int(level[np.flatnonzero(finest == group)[0]]) for group in range(int(finest.max()) + 1)]
+    return {"k": int(level.max()) + 1, "contrast": contrast_of(symmetric(raw), level), "of_groups": parents}
+
+
+def _placed(
+    matrix: NDArray[np.float64], far: NDArray[np.bool_], labels: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """(N,) labels of all hosts: a far one joins the group it is clearly nearest to, or stays alone.
+
+    labels: of the hosts that are not far. Where those are all one group, everybody is.
+    """
+    found = np.full(len(far), -1, dtype=np.int64)
+    found[~far] = labels
+    k = int(labels.max()) + 1
+    if k == 1:
+        return np.zeros(len(far), dtype=np.int64)
+    alone = k
+    for host in np.flatnonzero(far).tolist():
+        rows = [matrix[host][(found == group) & ~far] for group in range(k)]
+        rows = [row[np.isfinite(row)] for row in rows]
+        middle = np.array([np.median(row) if len(row) else np.inf for row in rows])
+        best = int(middle.argmin())
+        others = np.concatenate([row for group, row in enumerate(rows) if group != best])
+        rest = np.concatenate([row - np.median(row) for row in rows if len(row)])
+        error = (
+            1.4826 * float(np.median(np.abs(rest))) * np.sqrt(1 / len(rows[best]) + 1 / max(len(others), 1))
+        )
+        if len(others) and float(np.median(others)) - middle[best] > _SURE * error:
+            found[host] = best
+        else:
+            found[host] = alone
+            alone += 1
+    return found

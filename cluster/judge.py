@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.cluster.hierarchy import hierarchy_of, partition_score
-from netprobe.cluster.levels import Levels, levels_of, symmetric
+from netprobe.cluster.levels import Levels, far_hosts, levels_of, square, symmetric
 from netprobe.cluster.records import Verdict, numbered_by_first_member
 from netprobe.core.errors import InputError
 
@@ -17,11 +17,18 @@ from netprobe.core.errors import InputError
 SIGNIFICANCE = 0.025
 # Locality below this contrast is real at most, but of no use to a job.
 LEAST_CONTRAST = 1.1
-# Permutations for a large fleet, where each takes a tenth of a second.
-_PERMUTATIONS_LARGE = 59
-_LARGE = 400
-# As many matrices grouped as well end the drawing.
-_ENOUGH = 10
+# Permutations for a large fleet, where locality that matters stands out from all of them.
+_PERMUTATIONS_LARGE = 39
+_LARGE = 128
+# Of a larger fleet the test looks at so many hosts, drawn at random.
+_TESTED = 384
+# The gap is for a reader: its scale needs no more draws than this.
+_GAP_DRAWS = 19
+# After so many draws a p-value that is nowhere near the level is not worth more.
+_FIRST_DRAWS = 39
+_HOPELESS = 0.3
+# What is left of a pair, this many robust standard deviations on the slow side, is a disturbance.
+_CLIP = 2.0
 
 _NONE = "no usable locality: keep your order"
 
@@ -32,17 +39,25 @@ def judge_locality(
     *,
     seed: int,
     permutations: int = 199,
+    p_value: float | None = None,
 ) -> Verdict:
     """Test a grouping against the raw distances it came from.
 
     raw_distance_s: (N, N) ``[src, dst]`` as measured, any unit, NaN where missing; labels: (N,).
 
-    What single hosts explain (a slow card makes a host far from everybody) is kept, and what is left of
-    each pair is dealt out to the pairs anew. Each such matrix, which has hosts and noise but no locality,
-    is grouped again, with every number of groups allowed, and its best score is compared with that of
-    ``labels``: so the freedom of choosing the groups is in the p-value. Found means p <= 0.025 and a
-    contrast of at least 1.1. Where even the clearest data could not give such a p (a handful of hosts), the
-    verdict is "cannot_tell". Above 400 hosts at most 59 permutations are drawn.
+    Two questions, and the larger of their p-values counts. Is there locality at all? What single hosts
+    explain (a slow card makes a host far from everybody) is kept, and what is left of each pair is dealt out
+    to the pairs anew: such a matrix has hosts and noise but no locality. Two statistics, each standardised
+    over all matrices, look for it: the largest eigenvalue of nearness, which sees few large groups through
+    heavy noise, and the best cut of an average-linkage tree, which sees many small ones; the larger of the
+    two is compared. So the freedom of choosing the groups is in the p-value. And do these labels tell
+    nearer from farther? Their own score is compared with its values on the same matrices.
+
+    Found means p <= 0.025 and a contrast of at least 1.1. Where even the clearest data could not give such
+    a p (a handful of hosts), the verdict is "cannot_tell", and so it is where nothing measured ties all
+    hosts together. Hosts far from everybody (`far_hosts`) are left out. Above 128 hosts 39 permutations are
+    drawn, above 384 of so many hosts.
+    p_value: of a test already made, where the labels only refine or complete those it was made of.
 
     Raises InputError for a bad matrix or labels of another length.
     """
@@ -50,39 +65,49 @@ def judge_locality(
     n = len(matrix)
     if np.shape(labels) != (n,):
         raise InputError(f"{np.shape(labels)} labels for a matrix of {n} hosts")
-    partition = numbered_by_first_member(np.asarray(labels))
-    k = int(partition.max()) + 1
     if n <= 2:
-        return _cannot_tell(f"{n} host{'s' * (n > 1)}: nothing to compare")
-    levels = levels_of(matrix)
-    if levels is None and np.isnan(matrix[np.triu_indices(n, 1)]).all():
-        return _cannot_tell("no measured distance")
-    if k == 1 or levels is None:
+        return cannot_tell(f"{n} host{'s' * (n > 1)}: nothing to compare")
+    if np.isnan(matrix).all():
+        return cannot_tell("no measured distance")
+    if (islands := islands_of(matrix)) > 1:
+        return cannot_tell(f"no measured link joins {islands} sets of hosts: measure across")
+    groups = len(np.unique(labels))
+    kept = ~far_hosts(matrix)
+    matrix, partition = matrix[np.ix_(kept, kept)], numbered_by_first_member(np.asarray(labels)[kept])
+    if partition.max() == 0 or not (matrix > 0).any():
         return Verdict(locality="none", contrast=None, p_value=None, text=_NONE)
-    contrast = _contrast(matrix, partition)
-    p_value = _p_value(levels, partition, seed=seed, permutations=permutations)
-    if not _usable(contrast):
+    contrast = contrast_of(matrix, partition)
+    if p_value is None:
+        p_value = _p_value(matrix, partition, seed=seed, permutations=permutations)
+    if contrast is not None and contrast < LEAST_CONTRAST:
         return Verdict(locality="none", contrast=contrast, p_value=p_value, text=_NONE)
-    if _least_p_value(partition) > SIGNIFICANCE:
-        text = f"too few hosts to tell: {n} hosts in {k} groups could be chance (p = {p_value:.2g})"
+    if least_p_value(partition) > SIGNIFICANCE:
+        text = (
+            f"too few hosts to tell: {len(partition)} hosts in {int(partition.max()) + 1} groups "
+            f"could be chance (p = {p_value:.2g})"
+        )
         return Verdict(locality="cannot_tell", contrast=contrast, p_value=p_value, text=text)
     if p_value > SIGNIFICANCE:
         return Verdict(locality="none", contrast=contrast, p_value=p_value, text=_NONE)
     nearer = "nearer" if contrast is None else f"{contrast:.1f}x nearer"
-    text = f"locality found: {k} groups, {nearer} inside than across (p = {p_value:.2g})"
+    text = f"locality found: {groups} groups, {nearer} inside than across (p = {p_value:.2g})"
     return Verdict(locality="found", contrast=contrast, p_value=p_value, text=text)
 
 
-def _cannot_tell(text: str) -> Verdict:
+def cannot_tell(text: str) -> Verdict:
+    """The verdict that there is none, and why."""
     return Verdict(locality="cannot_tell", contrast=None, p_value=None, text=f"cannot tell: {text}")
 
 
-def _usable(contrast: float | None) -> bool:
-    """No contrast means that the inside is at no distance at all, or that no inside pair was measured."""
-    return contrast is None or contrast >= LEAST_CONTRAST
+def islands_of(matrix: NDArray[np.float64]) -> int:
+    """Number of sets of hosts that no measured pair of a `symmetric` matrix joins."""
+    from scipy.sparse.csgraph import connected_components
+
+    return int(connected_components(np.isfinite(matrix), directed=False)[0])
 
 
-def _contrast(matrix: NDArray[np.float64], labels: NDArray[np.int64]) -> float | None:
+def contrast_of(matrix: NDArray[np.float64], labels: NDArray[np.int64]) -> float | None:
+    """Median distance between groups over the median inside; None where a kind is absent or at no distance."""
     first, second = np.triu_indices(len(labels), 1)
     pairs = matrix[first, second]
     known = np.isfinite(pairs)
@@ -93,35 +118,109 @@ def _contrast(matrix: NDArray[np.float64], labels: NDArray[np.int64]) -> float |
     return float(np.median(pairs[known & between])) / inside if inside > 0 else None
 
 
-def _p_value(levels: Levels, labels: NDArray[np.int64], *, seed: int, permutations: int) -> float:
-    """Share of matrices without locality that can be grouped as well, the matrix itself counted in.
-
-    Drawing ends early when many could: then their share so far is the p-value (Besag and Clifford 1991,
-    "Sequential Monte Carlo p-values").
-    """
-    if levels.n > _LARGE:
+def _p_value(
+    matrix: NDArray[np.float64], labels: NDArray[np.int64], *, seed: int, permutations: int
+) -> float:
+    """Share of matrices without locality that look as grouped, the matrix itself counted in."""
+    n = len(matrix)
+    if n > _LARGE:
         permutations = min(permutations, _PERMUTATIONS_LARGE)
-    generator = np.random.default_rng(seed)
-    if len(levels.unexplained) <= levels.n:
+    if n > _TESTED:
+        kept = np.sort(np.random.default_rng(seed).permutation(n)[:_TESTED])
+        matrix, labels = matrix[np.ix_(kept, kept)], labels[kept]
+    levels = levels_of(matrix)
+    table = None if levels is None else draw_looks(levels, labels, seed=seed, permutations=permutations)
+    if table is None:
         return 1.0  # single hosts explain everything
-    observed = partition_score(levels.level, levels.measured, labels)
-    pairs, freedom = len(levels.unexplained), len(levels.unexplained) - levels.n
-    # The fit took part of the spread with it; the permuted rest must spread as the noise did.
-    spread = math.sqrt(pairs / freedom)
-    as_good = 0
-    for drawn in range(1, permutations + 1):
-        dealt = generator.permutation(levels.unexplained)
-        # Without this the dealt noise would add to the hosts' terms, and they would explain too much.
-        dealt = levels.effects.residual(dealt)
-        level = levels.explained.copy()
-        level[levels.measured] += spread * dealt
-        as_good += bool(hierarchy_of(level, levels.measured).score.max() >= observed - 1e-9)
-        if as_good == _ENOUGH:
-            return as_good / drawn
-    return (as_good + 1) / (permutations + 1)
+    return max(share_as_good(standardised(table)), share_as_good(table[:, 2]))
 
 
-def _least_p_value(labels: NDArray[np.int64]) -> float:
+def gap_to_noise(raw_distance_s: NDArray[np.float64], *, seed: int) -> dict[str, float] | None:
+    """Standard deviations by which the two statistics of `judge_locality` stand above matrices without
+    locality: ``nearness`` (the eigenvalue) and ``cut`` (the tree); the gap statistic of Tibshirani, Walther
+    and Hastie (2001), with dealt readings for the null model. None where there are too few pairs.
+    """
+    matrix = symmetric(raw_distance_s)[:_TESTED, :_TESTED]
+    levels = levels_of(matrix)
+    one = np.zeros(len(matrix), dtype=np.int64)
+    table = (
+        None if levels is None else draw_looks(levels, one, seed=seed, permutations=_GAP_DRAWS, stop=False)
+    )
+    if table is None:
+        return None
+    gap = (table[0] - table[1:].mean(axis=0)) / np.maximum(table[1:].std(axis=0), 1e-12)
+    return {"nearness": round(float(gap[0]), 6), "cut": round(float(gap[1]), 6)}
+
+
+def draw_looks(
+    levels: Levels, labels: NDArray[np.int64], *, seed: int, permutations: int, stop: bool = True
+) -> NDArray[np.float64] | None:
+    """(1 + permutations, 3): the matrix itself, then as many without locality.
+
+    Columns: the largest eigenvalue of nearness, the best score of a tree's cuts, the score of ``labels``.
+    With ``stop`` the drawing ends early where nothing is to be found. None where the pairs are too few.
+    """
+    if len(levels.unexplained) <= levels.n:
+        return None
+    generator = np.random.default_rng(seed)
+    rest = _clipped(levels.unexplained)
+    rows = [_look(levels, rest, labels)]
+    for drawn in range(1, 1 + permutations):
+        # Refitted in `_look`: dealt noise would add to the hosts' terms, and they would explain too much.
+        rows.append(_look(levels, generator.permutation(rest), labels))
+        if stop and drawn == _FIRST_DRAWS and share_as_good(standardised(np.array(rows))) > _HOPELESS:
+            break
+    return np.array(rows)
+
+
+def standardised(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(draws,) the larger of the first two columns, each in standard deviations of its own."""
+    spread = np.maximum(table.std(axis=0), 1e-12)
+    return np.asarray(((table - table.mean(axis=0)) / spread)[:, :2].max(axis=1))
+
+
+def share_as_good(values: NDArray[np.float64]) -> float:
+    """Share of ``values`` (draws,) that reach the first."""
+    return float((values >= values[0] - 1e-9).mean())
+
+
+def _clipped(rest: NDArray[np.float64]) -> NDArray[np.float64]:
+    middle = float(np.median(rest))
+    spread = 1.4826 * float(np.median(np.abs(rest - middle)))
+    # Where most of the rest is exactly nothing the median cannot measure its spread.
+    spread = spread if spread > 1e-9 else float(rest.std())
+    return np.asarray(np.minimum(rest, middle + _CLIP * spread))
+
+
+def _look(levels: Levels, rest: NDArray[np.float64], labels: NDArray[np.int64]) -> tuple[float, float, float]:
+    rest = levels.effects.residual(rest)
+    spread = float(np.sqrt((rest**2).mean()))
+    if spread <= 1e-12:
+        return 0.0, 0.0, 0.0
+    level = levels.explained.copy()
+    # The fit took part of the spread with it; what is left must spread as the noise did.
+    level[levels.measured] += rest * math.sqrt(len(rest) / (len(rest) - levels.n))
+    pairs = np.zeros(len(level))
+    pairs[levels.measured] = rest / spread
+    return (
+        _largest_eigenvalue(-square(pairs, levels.n)),
+        float(hierarchy_of(level, levels.measured).score.max()),
+        partition_score(level, levels.measured, labels),
+    )
+
+
+def _largest_eigenvalue(matrix: NDArray[np.float64]) -> float:
+    from scipy.linalg import eigh
+    from scipy.sparse.linalg import eigsh
+
+    n = len(matrix)
+    if n > _LARGE:
+        start = np.random.default_rng(n).normal(size=n)
+        return float(eigsh(matrix, k=1, which="LA", v0=start, tol=1e-4, return_eigenvectors=False)[0])
+    return float(eigh(matrix, eigvals_only=True, subset_by_index=[n - 1, n - 1], driver="evr")[0])
+
+
+def least_p_value(labels: NDArray[np.int64]) -> float:
     """How probable it is that as many near pairs, strewn at random, form groups of just these sizes."""
     sizes = np.bincount(labels).tolist()
     n = len(labels)

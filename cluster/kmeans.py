@@ -1,17 +1,19 @@
 """k-means whose groups keep a least and a largest size: the pure runs under `ConstrainedKMeans`.
 
 Lloyd's two steps with k-means++ starts (Arthur and Vassilvitskii 2007); the assignment step is solved
-exactly (Bradley, Bennett and Demiriz 2000, as a bipartite matching of points and places instead of a flow).
+exactly (Bradley, Bennett and Demiriz 2000; see `assign`).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.core.errors import InfeasibleError
+from netprobe.cluster.assign import Assigner
+from netprobe.core.errors import InfeasibleError, InputError
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,36 +43,20 @@ def check_sizes(n: int, k: int, *, size_min: int, size_max: int) -> None:
         )
 
 
-def assign(cost: NDArray[np.float64], *, size_min: int, size_max: int) -> NDArray[np.int64]:
-    """The cheapest assignment of n points to k groups under the size limits, exactly.
+def balanced_sizes(n: int, k: int | None, elasticity: float) -> tuple[int, int]:
+    """Number of groups and their least size as PLink wants them: round(sqrt N) of floor(sqrt N / elasticity).
 
-    cost: (n, k). Every group has ``size_min`` places that must be taken. Without an upper limit the other
-    points simply go where they like best, so the matching is n by n; with one, each group has further
-    places. Feasibility is the caller's business (`check_sizes`).
+    For a given ``k`` the least size is floor(N / k / elasticity). It is rounded down and never below 1:
+    rounded up it cannot always be met (N = 3, 7, 8, 13, ...). Source: dissertation, section 4.2.1.
+
+    Raises InputError for an elasticity not in 1 to 2, InfeasibleError for a k that n points cannot form.
     """
-    from scipy.optimize import linear_sum_assignment
-
-    n, k = cost.shape
-    labels = np.asarray(cost.argmin(axis=1), dtype=np.int64)
-    counts = np.bincount(labels, minlength=k)
-    if counts.min() >= size_min and counts.max() <= size_max:
-        return labels
-    free = n - k * size_min
-    spare = min(size_max - size_min, free)
-    must = np.repeat(np.arange(k), size_min)
-    # Large enough that leaving a place that must be taken empty never pays.
-    bonus = 2.0 * float(cost.max() - cost.min()) + 1.0
-    parts = [cost[:, must] - bonus]
-    if spare == free:
-        parts.append(np.repeat(cost.min(axis=1)[:, None], free, axis=1))
-        owner = np.concatenate([must, np.full(free, -1)])
-    else:
-        further = np.repeat(np.arange(k), spare)
-        parts.append(cost[:, further])
-        owner = np.concatenate([must, further])
-    rows, places = linear_sum_assignment(np.concatenate(parts, axis=1))
-    taken = owner[places]
-    return np.asarray(np.where(taken < 0, labels[rows], taken), dtype=np.int64)
+    if not 1.0 <= elasticity <= 2.0:
+        raise InputError(f"balance elasticity is {elasticity}, it must be 1.0 to 2.0")
+    if k is None:
+        return round(math.sqrt(n)), max(math.floor(math.sqrt(n) / elasticity), 1)
+    check_sizes(n, k, size_min=0, size_max=n)
+    return k, max(math.floor(n / k / elasticity), 1)
 
 
 def squared_distances(points: NDArray[np.float64], centres: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -81,18 +67,26 @@ def squared_distances(points: NDArray[np.float64], centres: NDArray[np.float64])
 
 
 def plus_plus(points: NDArray[np.float64], k: int, generator: np.random.Generator) -> NDArray[np.float64]:
-    """(k, D) starting centres by k-means++; points that coincide are drawn at random."""
+    """(k, D) starting centres by greedy k-means++; points that coincide are drawn at random.
+
+    Each further centre is the best of 2 + log k draws: the one that leaves the least sum of squares.
+    """
+    trials = 2 + int(np.log(k))
     chosen = [int(generator.integers(len(points)))]
     nearest = squared_distances(points, points[chosen])[:, 0]
     nearest[chosen] = 0.0
     while len(chosen) < k:
-        total = float(nearest.sum())
-        if total > 0:
-            pick = int(generator.choice(len(points), p=nearest / total))
+        upto = np.cumsum(nearest)
+        if upto[-1] > 0:
+            # A draw at the very end may fall past the last point by rounding.
+            draws = np.searchsorted(upto, generator.random(trials) * upto[-1], side="right")
+            draws = np.minimum(draws, np.flatnonzero(nearest)[-1])
         else:
-            pick = int(generator.choice(np.setdiff1d(np.arange(len(points)), chosen)))
-        chosen.append(pick)
-        nearest = np.minimum(nearest, squared_distances(points, points[[pick]])[:, 0])
+            draws = generator.choice(np.setdiff1d(np.arange(len(points)), chosen), 1)
+        left = np.minimum(nearest[:, None], squared_distances(points, points[draws]))
+        best = int(left.sum(axis=0).argmin())
+        chosen.append(int(draws[best]))
+        nearest = left[:, best]
         nearest[chosen] = 0.0
     return np.asarray(points[chosen])
 
@@ -113,20 +107,21 @@ def lloyd(
     then taken.
     """
     k = len(centres)
+    assign = Assigner(len(points), k, size_min=size_min, size_max=size_max)
     limit = tol * float(points.var(axis=0).mean())
     labels = np.full(len(points), -1, dtype=np.int64)
     converged = False
     iterations = 0
     while iterations < max_iter and not converged:
         iterations += 1
-        assigned = assign(squared_distances(points, centres), size_min=size_min, size_max=size_max)
+        assigned = assign(squared_distances(points, centres))
         moved = _means(points, assigned, centres)
         shift = float(((moved - centres) ** 2).sum())
         converged = bool((assigned == labels).all()) or shift <= limit
         labels, centres = assigned, moved
     inertia = float(((points - centres[labels]) ** 2).sum())
     return KMeansRun(
-        labels=labels, centres=centres[:k], inertia=inertia, iterations=iterations, converged=converged
+        labels=labels, centres=centres, inertia=inertia, iterations=iterations, converged=converged
     )
 
 

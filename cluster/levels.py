@@ -22,6 +22,10 @@ _DIRECTION_SLACK = 1.25
 _LOG_OFFSET = 1e-3
 # A pair this many times further off than most pairs are, on the slow side, is held to be disturbed.
 _OUTLIER = 3.0
+# A pair nearer than this share of the typical nearest neighbour says no more than one at that distance.
+_FLOOR = 0.5
+# A host is far off when its nearest neighbour is this many times further than a typical pair.
+_FAR = 1.5
 # Digits kept after dividing by the median, so that a change of unit changes no result.
 _DIGITS = 9
 _REFITS = 6
@@ -46,6 +50,31 @@ def symmetric(distance_s: NDArray[np.float64]) -> NDArray[np.float64]:
     there = np.where(np.isnan(matrix), matrix.T, matrix)
     joined = np.minimum((there + there.T) / 2, _DIRECTION_SLACK * np.minimum(there, there.T))
     return np.asarray(joined, dtype=np.float64)
+
+
+def square(pairs: Vector, n: int) -> Vector:
+    """(N, N) symmetric matrix, zero on the diagonal, of (M,) condensed pairs."""
+    matrix = np.zeros((n, n))
+    matrix[np.triu_indices(n, 1)] = pairs
+    return np.asarray(matrix + matrix.T)
+
+
+def far_hosts(matrix: Vector) -> NDArray[np.bool_]:
+    """(N,) which hosts are so far from everybody that their pairs tell nothing about anyone else's place.
+
+    matrix: `symmetric`. A host with a sick card, or alone in another zone: even its nearest neighbour is
+    1.5 times further off than a typical pair is. What its pairs say is small beside what they vary by. No
+    host is far in a fleet of fewer than four, or where that would leave fewer than half of the hosts.
+    """
+    n = len(matrix)
+    nobody = np.zeros(n, dtype=bool)
+    known = np.isfinite(matrix)
+    if n < 4 or not known.any(axis=1).all():
+        return nobody
+    typical = float(np.median([np.median(row[there]) for row, there in zip(matrix, known)]))
+    nearest = np.where(known, matrix, np.inf).min(axis=1)
+    far = nearest > _FAR * typical
+    return np.asarray(far if far.sum() <= n // 2 else nobody)
 
 
 class HostEffects:
@@ -117,7 +146,8 @@ def levels_of(matrix: NDArray[np.float64]) -> Levels | None:
     if not (pairs[measured] > 0).any():
         return None
     scale = float(np.median(pairs[measured & (pairs > 0)]))
-    raw = np.round(pairs[measured] / scale, _DIGITS) + _LOG_OFFSET
+    ratio = np.round(np.maximum(matrix, 0.0) / scale, _DIGITS)
+    raw = np.maximum(ratio[first, second][measured], _floor(ratio)) + _LOG_OFFSET
     effects = HostEffects(n, first[measured], second[measured])
     capped, fit, terms = raw, np.ones_like(raw), np.full(n, 0.5)
     for _ in range(_REFITS):
@@ -142,6 +172,12 @@ def levels_of(matrix: NDArray[np.float64]) -> Levels | None:
         unexplained=effects.residual(rest),
         effects=effects,
     )
+
+
+def _floor(ratio: NDArray[np.float64]) -> float:
+    """A share of the typical distance to the nearest neighbour: one pair at no distance is no locality."""
+    nearest = np.where(np.isfinite(ratio), ratio, np.inf).min(axis=1)
+    return _FLOOR * float(np.median(nearest[np.isfinite(nearest)]))
 
 
 def _positive(distance: Vector) -> Vector:

@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-Method = Literal["natural", "sqrt"]
-METHODS: tuple[Method, ...] = ("natural", "sqrt")
+Method = Literal["natural", "sqrt", "auto"]
+METHODS: tuple[Method, ...] = ("natural", "sqrt", "auto")
 Locality = Literal["found", "none", "cannot_tell"]
 
 

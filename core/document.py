@@ -196,11 +196,17 @@ def load_document(model: type[D], path: Path) -> D:
 def validation_text(error: ValidationError, most: int = 3) -> str:
     """pydantic's faults on one line, with their places."""
     faults = [
-        f"{'.'.join(str(p) for p in e['loc']) or 'document'}: {str(e['msg']).removeprefix('Value error, ')}"
+        f"{_short('.'.join(str(p) for p in e['loc'])) or 'document'}: "
+        f"{_short(str(e['msg']).removeprefix('Value error, '))}"
         for e in error.errors(include_url=False, include_input=False)
     ]
     more = f" (and {len(faults) - most} more)" if len(faults) > most else ""
     return " ".join(("; ".join(faults[:most]) + more).split())
+
+
+def _short(text: str, most: int = 240) -> str:
+    """A fault may quote what it found, and a damaged document may hold anything."""
+    return text if len(text) <= most else text[: most - 2] + ".."
 
 
 def check_same_hosts(ours: list[Host], theirs: list[Host], *, what: str, source: str | None = None) -> None:

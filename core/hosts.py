@@ -300,7 +300,9 @@ def _without_comment(text: str) -> str:
 
 def _slots(value: str, *, source: str | None, line: int | None) -> int:
     if not (value.isascii() and value.isdigit() and 1 <= len(value) <= 7 and 1 <= int(value) <= MAX_SLOTS):
-        raise HostsError(f"slots={value[:20]!r} is no whole number of at least 1", source=source, line=line)
+        raise HostsError(
+            f"slots={value[:20]!r} is no whole number of 1 to {MAX_SLOTS}", source=source, line=line
+        )
     return int(value)
 
 

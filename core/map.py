@@ -62,6 +62,45 @@ class Grouping(Record):
     evidence: dict[str, Any] = Field(default_factory=dict)
 
 
+class SlowHost(Record):
+    """A host that is slower towards the others than its place explains."""
+
+    host: str
+    ratio: float
+    """Median over its links of measured over expected."""
+    excess_s: float
+    """The same as a difference."""
+    slower: int
+    links: int
+    """``slower`` of ``links`` are more than a tenth above what is expected."""
+    text: str
+
+
+class SlowLink(Record):
+    """A link slower than the groups and the hosts at its ends explain."""
+
+    hosts: list[str]
+    ratio: float
+
+
+class AsymmetricLink(Record):
+    """``src`` to ``dst`` measured ``ratio`` times what ``dst`` to ``src`` did."""
+
+    src: str
+    dst: str
+    ratio: float
+
+
+class Outliers(Record):
+    """What stands out, largest effect first; lists of links end after 100, the counts are of all."""
+
+    hosts: list[SlowHost] = Field(default_factory=list)
+    links: list[SlowLink] = Field(default_factory=list)
+    links_found: int = 0
+    asymmetric: list[AsymmetricLink] = Field(default_factory=list)
+    asymmetric_found: int = 0
+
+
 class Verdict(Record):
     """Whether location matters at all."""
 
@@ -85,6 +124,7 @@ class Map(Document):
     grouping: Grouping
     groups: list[Group]
     verdict: Verdict
+    outliers: Outliers | None = None
 
     @model_validator(mode="after")
     def _fits_together(self) -> Map:
@@ -105,4 +145,7 @@ class Map(Document):
         placed = [i for i, host in enumerate(self.hosts) if host.name not in self.unplaced]
         if np.isnan(self.layers.rtt.distance_s[np.ix_(placed, placed)]).any():
             raise ValueError("layers.rtt.distance_s has a missing cell between placed hosts")
+        distance = self.layers.rtt.distance_s
+        if not np.allclose(distance, distance.T, rtol=1e-6, atol=0.0, equal_nan=True):
+            raise ValueError("layers.rtt.distance_s is not symmetric")
         return self

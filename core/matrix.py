@@ -149,7 +149,7 @@ def _from_rows(value: Any) -> FloatMatrix:
             raise ValueError("matrix must be rows of numbers or null, as many in each row as there are rows")
         for cell in row:
             if cell is not None and (isinstance(cell, bool) or not isinstance(cell, (int, float))):
-                raise ValueError(f"matrix cell {cell!r} is neither a number nor null")
+                raise ValueError(f"matrix cell {repr(cell)[:60]} is neither a number nor null")
     size = len(value)
     try:
         array = np.array([[np.nan if c is None else float(c) for c in row] for row in value])

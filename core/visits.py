@@ -198,7 +198,15 @@ def _validate(value: Any, info: ValidationInfo) -> VisitTable:
             visits = _RECORDS.validate_python(value)
         except ValidationError as error:
             raise ValueError(validation_text(error)) from None
-    return VisitTable.of(visit.model_dump(mode="json") for visit in visits)
+    try:
+        table = VisitTable.of(visit.model_dump(mode="json") for visit in visits)
+        for text in table.texts:
+            text.encode()
+    except OverflowError:
+        raise ValueError("visits have a number too large to be one") from None
+    except UnicodeEncodeError:
+        raise ValueError("visits have a text that is no Unicode (half of a surrogate pair)") from None
+    return table
 
 
 def _loaded(reference: dict[str, Any], folder: Any) -> VisitTable:

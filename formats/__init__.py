@@ -1,5 +1,7 @@
 """Other people's formats, in and out. A format is one file of pure functions, text in and text out.
 
+Hosts and their order are here; slurm_topology.py reads where hosts stand, matrix/ what was measured between them.
+
 registry.py   names to writers, readers and commands
 load.py       hosts from what --hosts takes: a file, a list, or a source such as mpich:FILE or slurm:
 detect.py     which format a text is in, refused where two formats would give different hosts
@@ -20,7 +22,7 @@ repeated.py   hosts listed once a slot, for batch systems
 from netprobe.formats.ansible import read_ansible_inventory
 from netprobe.formats.deepspeed import read_deepspeed_hostfile, write_deepspeed_hostfile
 from netprobe.formats.detect import read_hosts_text
-from netprobe.formats.load import load_hosts
+from netprobe.formats.load import input_files, load_hosts
 from netprobe.formats.lsf import lsf_hosts, read_lsf_counts, read_lsf_hostfile, read_lsf_list
 from netprobe.formats.mpich import mpich_command, read_mpich_machinefile, write_mpich_machinefile
 from netprobe.formats.openmpi import (
@@ -40,6 +42,7 @@ __all__ = [
     "Format",
     "expand_nodelist",
     "format_named",
+    "input_files",
     "load_hosts",
     "lsf_hosts",
     "mpich_command",

@@ -40,6 +40,20 @@ def load_hosts(argument: str, *, environ: Mapping[str, str] | None = None) -> tu
     return read_hosts_text(_read_file(argument), source=argument)
 
 
+def input_files(argument: str, *, environ: Mapping[str, str] | None = None) -> list[Path]:
+    """Files that ``load_hosts`` may read for an argument; some may not be there, and none must be written."""
+    environ = os.environ if environ is None else environ
+    _kind, _, rest = argument.partition(":")
+    named = [
+        argument,
+        rest,
+        rest.rpartition(":")[0],
+        environ.get("PBS_NODEFILE"),
+        environ.get("LSB_DJOB_HOSTFILE"),
+    ]
+    return [Path(name) for name in named if name and "\0" not in name]
+
+
 def _load_source(kind: str, rest: str, environ: Mapping[str, str]) -> tuple[Host, ...]:
     if kind == "slurm":
         return read_slurm_nodelist(rest, source="slurm") if rest.strip() else slurm_hosts(environ)

@@ -161,7 +161,9 @@ def _read_pairs(
 
 def _number(value: str, key: str, *, source: str | None, line: int) -> int:
     if not (value.isascii() and value.isdigit() and len(value) <= 7 and 1 <= int(value) <= MAX_SLOTS):
-        raise HostsError(f"{key}={value[:20]!r} is no whole number of at least 1", source=source, line=line)
+        raise HostsError(
+            f"{key}={value[:20]!r} is no whole number of 1 to {MAX_SLOTS}", source=source, line=line
+        )
     return int(value)
 
 

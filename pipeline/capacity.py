@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from netprobe.core.capacity import Capacity, CapacityTest, Oversubscription, Resource, TestedFlow
 from netprobe.core.document import check_same_hosts
@@ -10,13 +11,23 @@ from netprobe.core.errors import DocumentError, InterruptedScanError, NothingMea
 from netprobe.core.hosts import Host
 from netprobe.core.map import Group, Map
 from netprobe.core.scan import Scan, ScannedHost
+from netprobe.pipeline import files
 from netprobe.probe.capacity.estimate import Estimate, estimate
 from netprobe.probe.capacity.run import CapacityOptions, CapacityOutcome, run_capacity
 from netprobe.probe.events import OnEvent, ignore
 from netprobe.probe.launch import Launcher
 from netprobe.probe.options import ScanOptions
 
+ONE_GROUP = "the map has one group: hosts are measured among themselves, and there is no uplink to measure"
 KINDS = {"tx": "host_tx", "rx": "host_rx", "up": "group_up", "down": "group_down"}
+
+
+class NoCapacityError(NothingMeasuredError):
+    """No flow gave a reading; ``document`` says of each host why."""
+
+    def __init__(self, document: Capacity) -> None:
+        self.document = document
+        super().__init__(f"no flow gave a reading: {document.reason or 'see the hosts'}")
 
 
 def measure_capacity(
@@ -24,11 +35,16 @@ def measure_capacity(
     map_: Map,
     *,
     launcher: Launcher,
+    path: Path | None = None,
     options: ScanOptions | None = None,
     capacity: CapacityOptions | None = None,
     on_event: OnEvent = ignore,
 ) -> Capacity:
-    """Measure the hosts of a scan in the groups of its map. Raises NothingMeasuredError when no flow ran."""
+    """Measure the hosts of a scan in the groups of its map, and write the document to ``path``.
+
+    Raises NoCapacityError when no flow ran and InterruptedScanError after Ctrl-C; what was seen is written
+    all the same.
+    """
     options, capacity = options or ScanOptions(), capacity or CapacityOptions()
     check_same_hosts(list(scan.hosts), list(map_.hosts), what="the scan")
     if all(parent.sha256 != scan.parent().sha256 for parent in map_.parents):
@@ -38,10 +54,13 @@ def measure_capacity(
     groups = [[index[name] for name in group.hosts] for group in map_.groups]
     outcome = run_capacity(hosts, groups, launcher, options, capacity, on_event=on_event)
     document = build_capacity(scan, map_, groups, outcome, capacity)
+    if path is not None:
+        files.save(document, path)
     if outcome.interrupted:
-        raise InterruptedScanError("interrupted: nothing is written, capacities need all of their tests")
+        kept = f"are kept in {path} (status {document.status})" if path is not None else "were made"
+        raise InterruptedScanError(f"interrupted: {len(document.tests)} tests of capacity {kept}")
     if document.status == "failed" and len(hosts) > 1:
-        raise NothingMeasuredError(f"no flow gave a reading: {document.reason or 'see the hosts'}")
+        raise NoCapacityError(document)
     return document
 
 
@@ -89,12 +108,14 @@ def build_capacity(
     ]
     known = sum(one.bytes_per_s is not None for one in resources)
     faults = [f"{one.host.name}: {one.reason}" for one in outcome.hosts if one.status != "ok"]
-    whole = known == len(resources) and not faults
+    whole = known == len(resources) and not faults and not outcome.interrupted
+    parts = ["interrupted"] if outcome.interrupted else []
+    parts += faults[:4]
+    if known < len(resources) and not faults:
+        parts.append(f"{len(resources) - known} of {len(resources)} resources have no reading")
     return Capacity(
         status="ok" if whole else "partial" if known else "failed",
-        reason=None
-        if whole
-        else "; ".join(faults[:4]) or f"{len(resources) - known} resources have no reading",
+        reason="; ".join(parts) or None,
         seed=map_.seed,
         parents=[scan.parent(), map_.parent()],
         hosts=[
@@ -116,7 +137,7 @@ def build_capacity(
             oversubscription(group, [found.tx[h] for h in members], found.up.get(place, Estimate()))
             for place, (group, members) in enumerate(zip(map_.groups, groups, strict=True))
         ],
-        warnings=_warnings(resources),
+        warnings=([ONE_GROUP] if len(groups) == 1 and len(names) > 1 else []) + _warnings(resources),
         tests=[
             CapacityTest(
                 kind=reading.experiment.kind,

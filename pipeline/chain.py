@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import Literal
 
 from netprobe import lab as lab_
-from netprobe.core.errors import InputError, PlatformError
+from netprobe.core.capacity import Capacity
+from netprobe.core.document import load_document
+from netprobe.core.errors import DocumentError, InfeasibleError, InputError, PlatformError
 from netprobe.core.hosts import Host, make_host, read_hosts_file
 from netprobe.core.map import Map
 from netprobe.core.plan import Objective, OrderPlan
 from netprobe.core.scan import Scan
 from netprobe.formats import writer_named
 from netprobe.pipeline import files
+from netprobe.pipeline.capacity import NoCapacityError, measure_capacity
 from netprobe.pipeline.coincidence import coincidences
 from netprobe.pipeline.exporting import Exported, export_hostfile
 from netprobe.pipeline.mapping import MapOptions, map_scan
@@ -27,18 +30,19 @@ from netprobe.pipeline.resuming import find_earlier
 from netprobe.pipeline.scanning import scan
 from netprobe.pipeline.scoring import Score, score_map
 from netprobe.probe.addressing import check_given
+from netprobe.probe.capacity.run import MOST_AT_ONCE, CapacityOptions
 from netprobe.probe.events import OnEvent, ignore
 from netprobe.probe.launch import Launcher
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.via import parse_via
 
-Stage = Literal["scan", "map", "plan", "export"]
-STAGES: tuple[Stage, ...] = ("scan", "map", "plan", "export")
+Stage = Literal["scan", "map", "capacity", "plan", "export"]
+STAGES: tuple[Stage, ...] = ("scan", "map", "capacity", "plan", "export")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChainOptions:
-    """What the stages are told. ``last`` is the stage after which to stop."""
+    """What the stages are told. ``last`` is the stage after which to stop; capacity goes with the map."""
 
     scan: ScanOptions = field(default_factory=ScanOptions)
     measuring: Measuring = field(default_factory=Measuring)
@@ -60,20 +64,33 @@ class Chain:
     folder: Path
     scan: Scan
     map: Map | None = None
+    capacity: Capacity | None = None
     plan: OrderPlan | None = None
     exported: Exported | None = None
     score: Score | None = None
     warnings: tuple[str, ...] = ()
     """Those of the scan, and what its map makes doubtful."""
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing that was to be measured is missing."""
+        return self.scan.status == "ok" and (self.capacity is None or self.capacity.status == "ok")
+
 
 def check_chain(options: ChainOptions, hosts: Sequence[Host]) -> None:
     """Refuse, before a packet leaves, what a later stage could not do. Raises PlatformError or InputError."""
     if options.root is not None and options.root not in {host.name for host in hosts}:
         raise InputError(f"--root {options.root!r} is none of the {len(hosts)} hosts")
+    if options.map.k is not None and options.map.k > len(hosts):
+        raise InfeasibleError(f"cannot form {options.map.k} groups of {len(hosts)} hosts: give a smaller --k")
     check_given(hosts, options.scan)
+    if options.measuring.capacity is not None and options.last == "scan":
+        raise InputError(
+            "--measure capacity needs the groups of the map: leave --only scan out, or measure without it "
+            "and give the scan and its map to netprobe capacity later"
+        )
     phases_for(options.scan, options.measuring)
-    if options.measuring is not None and options.measuring.budget is not None and len(hosts) > 1:
+    if options.measuring.budget is not None and len(hosts) > 1:
         options.measuring.budget.pairs_of(len(hosts))
     until = STAGES.index(options.last)
     missing = [name for name in ("torch", "sklearn") if importlib.util.find_spec(name) is None]
@@ -110,6 +127,7 @@ def run_chain(
     until = STAGES.index(options.last)
     on_stage("scan")
     complete = find_earlier(folder).scan if options.resume else None
+    earlier = _earlier_capacity(folder) if options.resume else None
     if options.resume:
         again = set(files.OURS) - {files.JOURNAL, files.TRUTH}
         if complete is not None:
@@ -121,6 +139,7 @@ def run_chain(
         folder=folder,
         options=options.scan,
         resume=options.resume,
+        measuring=options.measuring.words,
         phases=phases_for(options.scan, options.measuring),
         on_event=on_event,
     )
@@ -130,18 +149,60 @@ def run_chain(
     mapped = map_scan(scanned, options=options.map, seed=options.seed)
     warnings = (*scanned.warnings, *coincidences(scanned, mapped))
     files.save(mapped, folder / files.MAP)
+    capacity = None
+    if options.measuring.capacity is not None:
+        on_stage("capacity")
+        if len(hosts) < 2:
+            warnings += ("capacity is not measured: it takes two hosts",)
+        elif earlier is not None and earlier.parents == [scanned.parent(), mapped.parent()]:
+            capacity = earlier
+            files.save(capacity, folder / files.CAPACITY)
+        else:
+            capacity = _capacity(scanned, mapped, launcher, folder, options, on_event)
+    chain = Chain(folder=folder, scan=scanned, map=mapped, capacity=capacity, warnings=warnings)
     if until < STAGES.index("plan"):
-        return Chain(folder=folder, scan=scanned, map=mapped, warnings=warnings)
+        return chain
     on_stage("plan")
     planned = plan_order(mapped, objective=options.objective, root=options.root, seed=options.seed)
     files.save(planned, folder / files.PLAN)
+    chain = replace(chain, plan=planned)
     if until < STAGES.index("export"):
-        return Chain(folder=folder, scan=scanned, map=mapped, plan=planned, warnings=warnings)
+        return chain
     on_stage("export")
     path = folder / files.HOSTFILE
     exported = export_hostfile(planned, format_name=options.format_name, slots=options.slots, path=path)
     files.save_text(exported.text, path)
-    return Chain(folder=folder, scan=scanned, map=mapped, plan=planned, exported=exported, warnings=warnings)
+    return replace(chain, exported=exported)
+
+
+def _capacity(
+    scanned: Scan, mapped: Map, launcher: Launcher, folder: Path, options: ChainOptions, on_event: OnEvent
+) -> Capacity:
+    """Measured in the groups of the map. Without a reading the rest of the chain is as good as it was."""
+    at_once = min(options.scan.links_at_once, MOST_AT_ONCE)
+    capacity = replace(options.measuring.capacity or CapacityOptions(), at_once=at_once)
+    try:
+        return measure_capacity(
+            scanned,
+            mapped,
+            launcher=launcher,
+            path=folder / files.CAPACITY,
+            options=options.scan,
+            capacity=capacity,
+            on_event=on_event,
+        )
+    except NoCapacityError as error:
+        return error.document
+
+
+def _earlier_capacity(folder: Path) -> Capacity | None:
+    """The capacity in a folder, where nothing of it is missing."""
+    path = folder / files.CAPACITY
+    try:
+        capacity = load_document(Capacity, path) if path.is_file() else None
+    except DocumentError:
+        return None
+    return capacity if capacity is not None and capacity.status == "ok" else None
 
 
 def run_chain_on_lab(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -13,6 +14,18 @@ CAPACITY = "capacity.json"
 SAMPLES, JOURNAL, TRUTH = "scan.samples.npz", "scan.journal.jsonl", "truth.json"
 OURS = (SCAN, "scan.json.npz", SAMPLES, JOURNAL, MAP, "map.json.npz", CAPACITY, PLAN, HOSTFILE, TRUTH)
 OLD = ".old"
+_HEAD_BYTES = 4096
+_SCHEMA = re.compile(rb'"(?:schema|journal)":\s*"netprobe\.([a-z_]{1,20})/')
+
+
+def check_folder(path: Path, inputs: Sequence[Path]) -> None:
+    """Refuse a folder in which one of our own names is a file that was given to be read."""
+    taken = {_resolved(given) for given in inputs}
+    for name in OURS:
+        if _resolved(path / name) in taken:
+            raise OutputExistsError(
+                f"{path / name}: is an input, and would be written: name another --out, or copy the input"
+            )
 
 
 def prepare_folder(path: Path, *, force: bool = False) -> None:
@@ -48,16 +61,23 @@ def put_aside(path: Path, names: Iterable[str]) -> None:
             raise InputError(f"{path / name}: cannot be put aside: {error.strerror}") from None
 
 
-def prepare_file(path: Path, *, force: bool = False, inputs: Sequence[Path] = ()) -> None:
-    """Check that a file can be written: not there yet (or ``force``), never an input, folder present."""
+def prepare_file(path: Path, *, kind: str, force: bool = False, inputs: Sequence[Path] = ()) -> None:
+    """Check that a file of a kind (``map``, ``hostfile``) can be written: not there yet (or ``force``), never an
+    input nor a document of another kind, folder present."""
     try:
-        _check_file(path, force=force, inputs=inputs)
-    except (OSError, RuntimeError) as error:  # a loop of links, a name too long, a folder that is gone
+        _check_file(path, kind=kind, force=force, inputs=inputs)
+    except (
+        OSError,
+        RuntimeError,
+        ValueError,
+    ) as error:  # a loop of links, a name too long, a folder that is gone
         raise InputError(f"{path}: cannot be written: {error}") from None
 
 
-def _check_file(path: Path, *, force: bool, inputs: Sequence[Path]) -> None:
-    taken = {place.resolve() for given in inputs for place in (given, side_path(given))}
+def _check_file(path: Path, *, kind: str, force: bool, inputs: Sequence[Path]) -> None:
+    if not path.name:
+        raise InputError(f"--out {str(path)!r} is no name of a file: name one")
+    taken = {_resolved(place) for given in inputs for place in (given, side_path(given))}
     for place in (path, side_path(path)):
         if place.resolve() in taken:
             raise OutputExistsError(f"{path}: is the input itself: name another --out")
@@ -67,8 +87,30 @@ def _check_file(path: Path, *, force: bool, inputs: Sequence[Path]) -> None:
             raise OutputExistsError(f"{place}: is no regular file: name another --out")
         if place.exists() and not force:
             raise OutputExistsError(f"{place}: exists already: name another --out, or --force to replace it")
+    found = _kind_of(path)
+    if found not in (None, kind):
+        raise OutputExistsError(
+            f"{path}: is a {found}, which --force does not replace by a {kind}: name another --out"
+        )
     if not path.parent.is_dir():
         raise InputError(f"{path.parent}: no such directory")
+
+
+def _kind_of(path: Path) -> str | None:
+    """What kind of document of ours stands at the path; None for anything else, and where nothing is."""
+    if not path.exists():
+        return None
+    with path.open("rb") as stream:
+        match = _SCHEMA.search(stream.read(_HEAD_BYTES))
+    return None if match is None else match[1].decode()
+
+
+def _resolved(path: Path) -> Path:
+    """Where a path leads; itself where that cannot be told (a loop of links, a name too long)."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):
+        return path.absolute()
 
 
 def save(document: Document, path: Path) -> None:

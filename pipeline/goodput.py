@@ -84,11 +84,15 @@ def rtt_groups(visits: Sequence[VisitResult], hosts: int, *, seed: int = 0) -> l
     return [[placed[i] for i in np.flatnonzero(grouping.labels == label)] for label in range(grouping.k)]
 
 
-def assumed_extent(hosts: int) -> Extent:
-    """What all links of a goodput phase will be, before the groups are known: as if they were sqrt(N) equal
-    ones. For ``--dry-run``."""
+def assumed_sizes(hosts: int) -> list[int]:
+    """Sizes of groups before they are known: about sqrt(N) equal ones. For ``--dry-run``."""
     groups = max(1, round(hosts**0.5))
-    return least_extent([hosts // groups + (i < hosts % groups) for i in range(groups)])
+    return [hosts // groups + (i < hosts % groups) for i in range(groups)]
+
+
+def assumed_extent(hosts: int) -> Extent:
+    """What all links of a goodput phase will be, before the groups are known."""
+    return least_extent(assumed_sizes(hosts))
 
 
 def goodput_phases(
@@ -109,6 +113,6 @@ def goodput_phases(
         return rtt_groups(rtt.visits, results.hosts, seed=options.seed)
 
     return [
-        Phase(method=method, chooser=GoodputRounds(groups, wanted))
+        Phase(method=method, chooser=GoodputRounds(groups, wanted), links_at_once=options.goodput_at_once)
         for method in goodput_methods(options, request.options, request.sizes, request.streams)
     ]

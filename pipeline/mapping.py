@@ -8,23 +8,31 @@ from typing import Literal
 import numpy as np
 
 from netprobe.cluster import Grouping as FoundGrouping
-from netprobe.cluster import find_groups
+from netprobe.cluster import compare_methods, find_groups, ids_like
 from netprobe.core.errors import DocumentError, NothingMeasuredError
 from netprobe.core.hosts import natural_order
 from netprobe.core.map import Group, Grouping, HeldOut, Layers, Map, RttLayer, Verdict
 from netprobe.core.matrix import FloatMatrix, empty_matrix
 from netprobe.core.scan import Scan
 from netprobe.embed import Embedding, EmbedOptions, fit_embedding
+from netprobe.pipeline.findings import outliers_of
 
 
 @dataclass(frozen=True, kw_only=True)
 class MapOptions:
-    """How to make a map. ``groups`` is ``natural`` (k by evidence) or ``sqrt`` (PLink's k = round(sqrt N))."""
+    """How to make a map.
+
+    ``groups`` is ``natural`` (k by evidence), ``sqrt`` (PLink's k = round(sqrt N)) or ``auto`` (natural where
+    there is locality, sqrt where there is none). ``like`` is an earlier map whose group ids are kept.
+    ``compare`` puts natural and sqrt groups side by side into the evidence.
+    """
 
     embed: EmbedOptions = field(default_factory=EmbedOptions)
-    groups: Literal["natural", "sqrt"] = "natural"
+    groups: Literal["natural", "sqrt", "auto"] = "natural"
     k: int | None = None
     elasticity: float = 2.0
+    like: Map | None = None
+    compare: bool = False
 
 
 def map_scan(scan: Scan, *, options: MapOptions | None = None, seed: int = 0) -> Map:
@@ -52,6 +60,11 @@ def map_scan(scan: Scan, *, options: MapOptions | None = None, seed: int = 0) ->
     grouping, verdict = find_groups(
         fit.distance_s, part, method=options.groups, k=options.k, elasticity=options.elasticity, seed=seed
     )
+    evidence = dict(grouping.evidence)
+    if options.compare:
+        evidence["comparison"] = compare_methods(
+            fit.distance_s, part, grouping, elasticity=options.elasticity, seed=seed
+        )
     where = [order[i] for i in placed]
     names = [scan.hosts[i].name for i in where]
     unplaced = [scan.hosts[i].name for i in order if i not in set(where)]
@@ -69,14 +82,15 @@ def map_scan(scan: Scan, *, options: MapOptions | None = None, seed: int = 0) ->
                 incomplete=bool((np.isnan(part) & np.isnan(part.T)).any()),
             )
         ),
-        grouping=Grouping(method=grouping.method, k=grouping.k, evidence=dict(grouping.evidence)),
-        groups=_groups(names, grouping, fit.distance_s),
+        grouping=Grouping(method=grouping.method, k=grouping.k, evidence=evidence),
+        groups=_groups(names, grouping, fit.distance_s, options.like),
         verdict=Verdict(
             locality=verdict.locality,
             contrast=verdict.contrast,
             p_value=verdict.p_value,
             text=verdict.text,
         ),
+        outliers=outliers_of(part, grouping.labels, names),
     )
 
 
@@ -138,7 +152,12 @@ def _layer(
     )
 
 
-def _groups(names: list[str], grouping: FoundGrouping, distance_s: FloatMatrix) -> list[Group]:
+def _groups(
+    names: list[str], grouping: FoundGrouping, distance_s: FloatMatrix, like: Map | None
+) -> list[Group]:
+    members_of = [[names[i] for i in members] for members in grouping.members()]
+    earlier = {group.id: group.hosts for group in like.groups} if like is not None else {}
+    ids = ids_like(members_of, earlier)
     groups = []
     for label in range(grouping.k):
         members = np.flatnonzero(grouping.labels == label)
@@ -146,8 +165,8 @@ def _groups(names: list[str], grouping: FoundGrouping, distance_s: FloatMatrix) 
         leader = int(np.argmin(inside.sum(axis=1)))
         groups.append(
             Group(
-                id=f"g{label + 1}",
-                hosts=[names[i] for i in members],
+                id=ids[label],
+                hosts=members_of[label],
                 leader=names[members[leader]],
                 radius_s=float(inside[leader].max()),
             )

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from netprobe.core.errors import InputError
 from netprobe.pipeline.goodput import GoodputRequest, Watched, goodput_phases
 from netprobe.probe.budget import Budget, Budgeted, parse_budget
+from netprobe.probe.capacity.run import CapacityOptions
 from netprobe.probe.chooser import RoundRobin
 from netprobe.probe.methods.latency import latency_method
 from netprobe.probe.methods.path import Path, Trace
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.session import Phase
 
-MEASURES = ("rtt", "path", "goodput")
+MEASURES = ("rtt", "path", "goodput", "capacity")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,10 +28,14 @@ class Measuring:
     goodput: GoodputRequest | None = None
     budget: Budget | None = None
     """Of the round-trip times; None probes every pair."""
+    capacity: CapacityOptions | None = None
+    """Measured after the map, in its groups; None where it is not."""
+    words: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """The arguments of ``parse_measuring`` that it was made of, for a journal; empty when made otherwise."""
 
 
 def parse_measuring(
-    measure: str,
+    measure: str | None = None,
     *,
     trace: str | None = None,
     goodput: str | None = None,
@@ -38,16 +45,29 @@ def parse_measuring(
     pairs: str | None = None,
     time: str | None = None,
 ) -> Measuring:
-    """``rtt``, ``rtt,path``, ``rtt,goodput`` or all, and the options of goodput. Raises InputError."""
+    """``rtt`` and any of ``path``, ``goodput``, ``capacity``, and the options of each. Raises InputError."""
+    words = {
+        "measure": measure, "trace": trace, "goodput": goodput, "goodput_seconds": goodput_seconds,
+        "size": size, "streams": streams, "pairs": pairs, "time": time,
+    }  # fmt: skip
+    measure = "rtt" if measure is None else measure
+    budget = parse_budget(pairs, time)
     asked = [part.strip() for part in measure.split(",")]
     unknown = [part for part in asked if part not in MEASURES]
-    if unknown or len(set(asked)) != len(asked):
+    if unknown:
+        raise InputError(
+            f"--measure {measure!r}: {unknown[0]!r} is none of {', '.join(MEASURES)}: give some of them, "
+            "such as rtt,goodput"
+        )
+    if len(set(asked)) != len(asked):
         raise InputError(f"--measure {measure!r}: each of {', '.join(MEASURES)} may be given once")
     if "rtt" not in asked:
-        raise InputError(f"--measure {measure!r}: rtt is needed, which says what may be tested at once")
+        raise InputError(
+            f"--measure {measure!r}: rtt is needed, which says what may be tested at once: "
+            f"give --measure rtt,{measure}"
+        )
     if "path" not in asked and trace is not None:
         raise InputError("--trace is of ways: give --measure rtt,path as well")
-    budget = parse_budget(pairs, time)
     if budget is not None and "path" in asked:
         raise InputError("--pairs and --time are of round-trip times: ways are followed between all hosts")
     path: Trace | None = (trace or "udp") if "path" in asked else None  # type: ignore[assignment]
@@ -55,16 +75,19 @@ def parse_measuring(
         "--goodput": goodput, "--goodput-seconds": goodput_seconds, "--size": size, "--streams": streams
     }  # fmt: skip
     given = [name for name, value in options.items() if value is not None]
-    if "goodput" not in asked:
-        if given:
-            raise InputError(f"{' and '.join(given)} are of goodput: give --measure rtt,goodput as well")
-        return Measuring(path=path, budget=budget)
+    request = None
+    if "goodput" in asked:
+        request = GoodputRequest.parse(
+            way=goodput or "auto", seconds=goodput_seconds, sizes=size, streams=streams
+        )
+    elif given:
+        raise InputError(f"{' and '.join(given)} are of goodput: give --measure rtt,goodput as well")
     return Measuring(
         path=path,
+        goodput=request,
         budget=budget,
-        goodput=GoodputRequest.parse(
-            way=goodput or "auto", seconds=goodput_seconds, sizes=size, streams=streams
-        ),
+        capacity=CapacityOptions() if "capacity" in asked else None,
+        words=words,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from netprobe.core.errors import DocumentError, InputError
 from netprobe.core.hosts import Host
 from netprobe.core.scan import Scan
 from netprobe.pipeline import files
+from netprobe.pipeline.measuring import Measuring, parse_measuring
 from netprobe.probe.journal import JournalRecord, read_journal
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.visits import RTT
@@ -81,6 +82,54 @@ def continued_options(
             f"--resume goes on with the options of the scan, and these differ: {'; '.join(faults)}"
         )
     return options
+
+
+def continued_measuring(
+    record: JournalRecord, asked: Measuring, *, given: Mapping[str, str] | None = None
+) -> Measuring:
+    """What the journal's scan measures, and its budget. Capacity, which is no part of the scan, may be added.
+
+    ``given`` are the words of ``parse_measuring`` that the user gave, with the names of their options; each
+    must mean the same as in the journal. Raises InputError that lists all that differ.
+    """
+    if not record.measuring:
+        return asked
+    given = given or {}
+    try:
+        measuring = parse_measuring(**record.measuring)
+    except (TypeError, ValueError, AttributeError, InputError):
+        raise DocumentError("what is measured cannot be read from the journal's header") from None
+
+    def differs(word: str) -> bool:
+        try:
+            other = parse_measuring(**(record.measuring | {word: asked.words[word]}))
+        except InputError:
+            return True
+        return replace(other, capacity=None) != replace(measuring, capacity=None)
+
+    faults = [
+        f"{option} {asked.words[word]} (the scan has {record.measuring.get(word) or 'none'})"
+        for word, option in given.items()
+        if differs(word)
+    ]
+    if faults:
+        raise InputError(
+            f"--resume goes on with what the scan measures, and these differ: {'; '.join(faults)}: leave them "
+            "out, or start a new scan"
+        )
+    measuring = _same_way(measuring, record)
+    return replace(measuring, capacity=asked.capacity) if "measure" in given else measuring
+
+
+def _same_way(measuring: Measuring, record: JournalRecord) -> Measuring:
+    """A way of goodput that was found out stays the one it was: two ways are never mixed in one matrix."""
+    if measuring.goodput is None or measuring.goodput.options.way != "auto":
+        return measuring
+    ways = {visit.method for visit in record.visits if visit.goodput is not None} & {"tcp", "iperf3"}
+    if len(ways) != 1:
+        return measuring
+    options = replace(measuring.goodput.options, way=ways.pop())  # type: ignore[arg-type]
+    return replace(measuring, goodput=replace(measuring.goodput, options=options))
 
 
 def check_same_measurements(record: JournalRecord, ids: Sequence[str]) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from netprobe.core.errors import InputError, InterruptedScanError
 from netprobe.core.hosts import Host
@@ -29,12 +30,14 @@ def scan(
     options: ScanOptions | None = None,
     phases: Sequence[Phase] = (),
     resume: bool = False,
+    measuring: Mapping[str, Any] | None = None,
     on_event: OnEvent = ignore,
 ) -> Scan:
     """Probe the hosts and write scan.json, its samples and its journal into ``folder`` (which exists).
 
     The journal grows while the scan runs, so a killed scan loses no finished link; with ``resume`` the scan
-    of the journal that is there is continued (``pipeline.resuming`` says whether it may be). Raises
+    of the journal that is there is continued (``pipeline.resuming`` says whether it may be), and what hosts
+    that were replaced had measured is measured again. ``measuring`` are words for the journal. Raises
     NothingMeasuredError when no link gave a reading and InterruptedScanError after Ctrl-C; what was seen is
     written all the same.
     """
@@ -42,11 +45,13 @@ def scan(
     path = folder / files.JOURNAL
     ids = [phase.method.measurement.id for phase in phases] or [RTT]
     visits: tuple[VisitResult, ...] = ()
+    boots: Mapping[str, str] = {}
     if resume:
         journal, record = Journal.reopen(path)
-        visits = record.visits
+        visits, boots = record.visits, record.boots
     else:
-        journal = Journal(path, hosts, options.as_dict(), measurements=ids)
+        words = {key: word for key, word in (measuring or {}).items() if word is not None}
+        journal = Journal(path, hosts, options.as_dict(), measurements=ids, measuring=words)
     with journal:
         try:
             outcome = run_scan(
@@ -56,6 +61,7 @@ def scan(
                 phases=phases,
                 journal=journal,
                 resumed=visits,
+                boots=boots,
                 on_event=on_event,
             )
         except NoReadingError as error:
@@ -84,7 +90,13 @@ def write_outcome(outcome: ScanOutcome, folder: Path) -> Scan:
     except InputError as error:
         warning = f"the samples are lost: {error}"
         scan = outcome.scan.model_copy(update={"warnings": [*outcome.scan.warnings, warning]})
-        files.save(scan, folder / files.SCAN)
+        try:
+            files.save(scan, folder / files.SCAN)
+        except InputError:
+            raise InputError(
+                f"{warning}; the scan without them is whole in {folder / files.SCAN}: make room, and go on with "
+                "netprobe map"
+            ) from None
     return scan
 
 

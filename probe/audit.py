@@ -31,17 +31,22 @@ _MOST = 1 << 62
 
 
 class ScanAudit:
-    """The audit of one scan: ``start`` and ``end`` around it, then the members hold theirs."""
+    """The audit of one scan: ``start`` and ``end`` around it, then the members hold theirs.
 
-    def __init__(self, fleet: Fleet) -> None:
+    With ``programs``, where a method runs one on the hosts, the versions of those too: asking costs each host
+    two processes.
+    """
+
+    def __init__(self, fleet: Fleet, *, programs: bool = False) -> None:
         self.controller: HostAudit | None = None
         self._fleet = fleet
+        self._programs = programs
         self._memory: dict[str, Any] = {}
 
     async def start(self) -> None:
         """Ask all hosts, and this machine."""
         self.controller = await asyncio.to_thread(self._own)
-        self._keep(await audit_fleet(self._fleet.members, programs=True))
+        self._keep(await audit_fleet(self._fleet.members, programs=self._programs))
 
     async def end(self) -> None:
         """Ask those that are left."""

@@ -33,7 +33,7 @@ WORTH = 0.3
 LEAST_ROUND = 16
 """But at least this part of the hosts, in pairs."""
 _FIRST_PASS_SHARE = 0.47
-"""Of a budget of time: the second pass takes as long as the first one, and ending takes a little."""
+"""Of a budget of time alone: the second pass takes as long as the first one, and ending takes a little."""
 _TRIES = 8
 
 
@@ -145,7 +145,7 @@ class Budgeted:
 
     def _explore(self, results: Results) -> list[Link]:
         left, seconds = self._pairs - self._used, self._budget.seconds
-        spent = seconds is not None and results.elapsed_s >= _FIRST_PASS_SHARE * seconds
+        spent = seconds is not None and results.elapsed_s >= self._first_pass_share() * seconds
         alive = np.array(sorted(results.alive), dtype=np.int64)
         if left <= 0 or spent or len(alive) < 2:
             return []
@@ -163,6 +163,11 @@ class Budgeted:
             links += self._matched(self._at_random(np.array(rest, dtype=np.int64)), room)
         self._used += len(links)
         return links
+
+    def _first_pass_share(self) -> float:
+        """Of the time: where pairs are asked for as well, they come before their second readings."""
+        asked = self._budget.pairs is not None or self._budget.share is not None
+        return 1.0 if asked else _FIRST_PASS_SHARE
 
     def _take_in(self, visits: Sequence[VisitResult]) -> None:
         for visit in visits[self._read :]:

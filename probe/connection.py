@@ -13,6 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from netprobe.core.scan import Agent
 from netprobe.core.text import one_line, printable
 from netprobe.probe.agent import messages
@@ -25,6 +28,8 @@ MAX_STRAYS = 256
 STRAYS_PER_S = 64
 """How many more of them are allowed with each second: some times as many as there are pings."""
 _TEXT_LIMIT = 300
+_SAMPLE = np.dtype([("seq", ">u4"), ("sent_at_ns", ">i8"), ("rtt_ns", ">i8")])
+_NO_SAMPLES: NDArray[np.int64] = np.empty((0, 3), dtype=np.int64)
 
 
 class AgentLostError(Exception):
@@ -113,7 +118,7 @@ class Connection:
         self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._asked: dict[int, _Asked] = {}
-        self._samples: dict[int, list[tuple[int, int, int]]] = {}
+        self._samples: dict[int, NDArray[np.int64]] = {}
         self._strays: float = MAX_STRAYS
         self._strays_at = 0.0
         self._tasks: list[asyncio.Task[None]] = []
@@ -140,7 +145,7 @@ class Connection:
         return hello
 
     async def request(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        """Give the agent a task and wait for its answer; samples are under ``samples``.
+        """Give the agent a task and wait for its answer; ``samples`` are (S, 3): sequence number, sent at, RTT (ns).
 
         Raises AgentLostError when the agent goes, TaskFailedError when it cannot, TimeoutError.
         """
@@ -218,7 +223,7 @@ class Connection:
         elif message["type"] == "failed":
             future.set_exception(TaskFailedError(_text(message.get("reason"))))
         else:
-            message["samples"] = self._samples.get(message["id"], [])
+            message["samples"] = self._samples.get(message["id"], _NO_SAMPLES)
             future.set_result(message)
 
     def _take_samples(self, body: bytes) -> None:
@@ -231,8 +236,13 @@ class Connection:
         most = messages.SAMPLES_HEADER_BYTES + asked.samples * messages.SAMPLE_BYTES
         if len(body) > most or task in self._samples:
             raise ProtocolError(f"more samples than the {asked.samples} it was asked for")
-        _, samples = messages.parse_samples(body)
-        if not all(0 <= sent_at <= asked.ns and 0 < rtt <= asked.ns for _, sent_at, rtt in samples):
+        samples = np.empty((len(body) // messages.SAMPLE_BYTES, 3), dtype=np.int64)
+        records = np.frombuffer(body, dtype=_SAMPLE, offset=messages.SAMPLES_HEADER_BYTES)
+        for column, key in enumerate(_SAMPLE.names or ()):
+            samples[:, column] = records[key]
+        if len(samples) and (
+            samples.min() < 0 or samples[:, 2].min() == 0 or samples[:, 1:].max() > asked.ns
+        ):
             raise ProtocolError("a sample that cannot be")
         self._samples[task] = samples
 

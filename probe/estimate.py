@@ -69,8 +69,8 @@ def estimate_phase(
     """What a phase costs when every host is up and no link has to be tried again."""
     fullest = -(-extent.links // extent.rounds) if extent.rounds else 0
     at_once = min(fullest, links_at_once or fullest)
-    # A round with more links than may run at once is split.
-    rounds = extent.rounds * -(-fullest // at_once) if at_once else 0
+    # A round with more links than may run at once is split; none is empty.
+    rounds = min(extent.links, extent.rounds * -(-fullest // at_once)) if at_once else 0
     return PhaseEstimate(
         measurement=measurement,
         method=method,

@@ -1,7 +1,8 @@
 """The journal: every finished visit on disk as it ends, so that a killed scan loses nothing it measured.
 
 JSON lines, appended. The first line is the header (hosts and options; no token), each further one a visit
-with its samples or a note about a host. A line goes out in one write, so at most the last one is torn.
+with its samples or a note about a host. A line goes out in one write, so at most the last one is torn. A note
+``void`` names hosts whose visits up to there do not count: they were replaced before the scan was resumed.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
@@ -35,6 +36,7 @@ _RECORDS: dict[str, type[GoodputReading | PathReading]] = {"goodput": GoodputRea
 _TEXTS = frozenset({"measurement", "method", "stamps", "reason"})
 _SECONDS = frozenset({"started_s", "duration_s"})
 _MOST = 1 << 31
+_encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 _ARRAYS = {"seq": "<u4", "sent_at_s": "<f8", "rtt_s": "<f8"}
 
 
@@ -49,6 +51,10 @@ class JournalRecord:
     torn: bool
     measurements: tuple[str, ...] = ()
     """Ids of what is measured, in order; empty when the header does not say."""
+    measuring: dict[str, Any] = field(default_factory=dict)
+    """What was asked to be measured, with its budget, in the words of a command line; may be empty."""
+    boots: dict[str, str] = field(default_factory=dict)
+    """The last known ``boot_id`` of each host."""
     whole_bytes: int = 0
     """Where the last whole line ends."""
 
@@ -60,7 +66,13 @@ class Journal:
     """
 
     def __init__(
-        self, path: Path, hosts: Sequence[Host], options: dict[str, Any], *, measurements: Sequence[str] = ()
+        self,
+        path: Path,
+        hosts: Sequence[Host],
+        options: dict[str, Any],
+        *,
+        measurements: Sequence[str] = (),
+        measuring: Mapping[str, Any] | None = None,
     ) -> None:
         try:
             self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o666)
@@ -77,8 +89,10 @@ class Journal:
             "hosts": [host.model_dump(mode="json") for host in hosts],
             "options": options,
         }
+        header |= {"measurements": list(measurements)} if measurements else {}
+        header |= {"measuring": dict(measuring)} if measuring else {}
         try:
-            self._write(header | ({"measurements": list(measurements)} if measurements else {}))
+            self._write(header)
         except OSError as error:
             self.close()
             raise InputError(f"{path}: the journal cannot be written: {error.strerror}") from None
@@ -146,7 +160,7 @@ class Journal:
         self.close()
 
     def _write(self, record: dict[str, Any]) -> None:
-        view = memoryview(json.dumps(record, allow_nan=False, separators=(",", ":")).encode() + b"\n")
+        view = memoryview(_encode(record).encode() + b"\n")
         while view:
             view = view[os.write(self._fd, view) :]
 
@@ -169,18 +183,33 @@ def read_journal(path: Path) -> JournalRecord:
         hosts = tuple(Host.model_validate(host) for host in header["hosts"])
         options = dict(header["options"])
         measurements = tuple(str(id_) for id_ in header.get("measurements", ()))
+        measuring = dict(header.get("measuring", {}))
     except (ValueError, KeyError, TypeError, RecursionError, ValidationError):
         raise DocumentError("a journal whose header cannot be read", source=source) from None
-    visits, notes = [], []
+    visits: list[VisitResult] = []
+    notes: list[dict[str, Any]] = []
+    boots: dict[str, str] = {}
+    places = {host.name: index for index, host in enumerate(hosts)}
     for number, line in enumerate(lines[1:], start=2):
         try:
             record = json.loads(line)
+            if not isinstance(record, dict):
+                raise ValueError("no object")
             if "visit" in record:
                 visits.append(_visit(record, len(hosts)))
             elif "note" in record:
-                notes.append(dict(record["note"]))
+                note = dict(record["note"])
+                notes.append(note)
+                if isinstance(note.get("boot_id"), str):
+                    boots[str(note["host"])] = note["boot_id"]
+                if "void" in note:
+                    void = {places[name] for name in note["void"]}
+                    visits = [visit for visit in visits if not {visit.src, visit.dst} & void]
         except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
-            raise DocumentError(f"line {number} cannot be read", source=source) from None
+            raise DocumentError(
+                f"line {number} cannot be read: take that line out, and --resume measures its link again",
+                source=source,
+            ) from None
     return JournalRecord(
         hosts=hosts,
         options=options,
@@ -188,6 +217,8 @@ def read_journal(path: Path) -> JournalRecord:
         notes=tuple(notes),
         torn=torn,
         measurements=measurements,
+        measuring=measuring,
+        boots=boots,
         whole_bytes=content.rfind(b"\n") + 1,
     )
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 import select
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -20,6 +21,7 @@ from netprobe.probe.diagnose import Diagnosis, no_python
 from netprobe.probe.exec_launcher import DEFAULT_FAN_OUT, ChildLauncher
 from netprobe.probe.kubectl_errors import explain_kubectl, lacks_python, without_noise
 from netprobe.probe.launch import Channel, LaunchFailure
+from netprobe.probe.process import signal_group
 
 MAX_LIST_BYTES = 64 << 20
 """A pod takes about 8 kB of the list."""
@@ -140,7 +142,7 @@ def _run_bounded(argv: Sequence[str], limit: int, timeout_s: float) -> tuple[int
     except subprocess.TimeoutExpired:
         raise InputError(f"{argv[0]} did not end within {timeout_s:.0f} s, and was ended") from None
     finally:
-        child.kill()
+        signal_group(child, signal.SIGKILL)  # its credential plugins too
         child.wait()
         child.stdout.close()
         child.stderr.close()

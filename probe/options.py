@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import math
+import re
 import shlex
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -18,6 +19,7 @@ LATENCIES: tuple[Latency, ...] = ("stamp", "icmp", "fping", "tcp")
 MAX_SOURCE_PORTS = 64
 MOST_PROBES = {"stamp": MAX_PROBES, "icmp": 10_000, "fping": 5_000, "tcp": MAX_PROBES}
 """ICMP numbers its probes in 16 bits, and an agent keeps them all; what fping prints of more fits no answer."""
+_INTERFACE = re.compile(r"[^\s/]{1,15}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +56,8 @@ class ScanOptions:
     """Probe the addresses of this interface."""
     links_at_once: int = 0
     """Links measured at the same time; larger rounds are split. 0 is no cap."""
+    goodput_at_once: int = 0
+    """The same for tests of goodput alone, where that is less."""
     retries: int = 1
     """How often a link without a reading is tried again, in later rounds."""
     audit: bool = True
@@ -100,10 +104,14 @@ class ScanOptions:
             yield f"family {self.family!r}: ipv4 or ipv6 is needed"
         if not 0 <= self.links_at_once <= 1 << 20:
             yield f"{self.links_at_once} links at once: 0 (no cap) to {1 << 20} are allowed"
+        if not 0 <= self.goodput_at_once <= 1 << 20:
+            yield f"{self.goodput_at_once} tests at once: 0 (no cap) to {1 << 20} are allowed"
         if not 0 <= self.retries <= 10:
             yield f"{self.retries} retries: 0 to 10 are allowed"
         if self.seed < 0:
             yield f"seed {self.seed} is negative"
+        if self.interface is not None and not _INTERFACE.fullmatch(self.interface):
+            yield f"interface {self.interface[:60]!r}: a name of 1 to 15 characters is needed, such as eth1"
         if self.subnet is not None:
             try:
                 ipaddress.ip_network(self.subnet, strict=False)

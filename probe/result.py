@@ -26,6 +26,7 @@ from netprobe.core.scan import (
     VisitTable,
 )
 from netprobe.probe.options import ScanOptions
+from netprobe.probe.percentile import percentiles
 from netprobe.probe.visits import RTT, VisitResult
 
 PERCENTILES = {"min": 0, "p10": 10, "p50": 50, "p90": 90, "p99": 99}
@@ -141,10 +142,10 @@ def link_matrices(hosts: int, visits: Sequence[VisitResult]) -> dict[str, NDArra
         if not len(ports):
             continue
         for key, values in zip(PERCENTILES, ports.T, strict=True):
-            matrices[key][cell] = np.median(values)
+            matrices[key][cell] = values[0] if len(values) == 1 else np.median(values)
         if len(ports) > 1:
             matrices["port_spread_s"][cell] = np.ptp(ports[:, list(PERCENTILES).index("p10")])
-        variations = np.concatenate([successive_variation(visit) for visit in group])
+        variations = _pooled([successive_variation(visit) for visit in group])
         if variations.size:
             matrices["ipdv_s"][cell] = variations.mean()
     return matrices
@@ -163,8 +164,12 @@ def _percentiles(group: Sequence[VisitResult], *, by_port: bool) -> NDArray[np.f
         if visit.rtt_s.size:
             pools.setdefault(visit.src_port if by_port else None, []).append(visit.rtt_s)
     wanted = list(PERCENTILES.values())
-    rows = [np.percentile(np.concatenate(samples), wanted) for samples in pools.values()]
+    rows = [percentiles(_pooled(samples), wanted) for samples in pools.values()]
     return np.array(rows, dtype=np.float64).reshape(-1, len(wanted))
+
+
+def _pooled(samples: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    return samples[0] if len(samples) == 1 else np.concatenate(samples)
 
 
 def other_matrices(
@@ -262,23 +267,31 @@ def _document_visit(visit: VisitResult, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _scanned(outcomes: Sequence[HostOutcome], visits: Sequence[VisitResult]) -> list[ScannedHost]:
-    """Hosts with their statuses: one that is up, but was probed with another one that is up to no reading, is
-    partial. A link that was never to be probed (a budget) is nobody's fault."""
-    up = [i for i, outcome in enumerate(outcomes) if outcome.status == "ok"]
-    reasons = {(v.src, v.dst): v.reason for v in visits if v.reason is not None}
-    tried = {(v.src, v.dst) for v in visits}
-    read = {(v.src, v.dst) for v in visits if v.has_reading}
+    """Hosts with their statuses: one that is up, but of which a measurement with another one that is up gave no
+    reading, is partial. A link that was never to be probed (a budget) is nobody's fault."""
+    up = {i for i, outcome in enumerate(outcomes) if outcome.status == "ok"}
+    reasons = {(v.measurement, v.src, v.dst): v.reason for v in visits if v.reason is not None}
+    read = {(v.measurement, v.src, v.dst) for v in visits if v.has_reading}
+    tried = dict.fromkeys((v.measurement, v.src, v.dst) for v in visits)
+    missing_of: dict[int, list[tuple[str, int, int]]] = {}
+    for link in tried:
+        _id, src, dst = link
+        if link not in read and src in up and dst in up:
+            missing_of.setdefault(src, []).append(link)
+            missing_of.setdefault(dst, []).append(link)
     scanned = []
     for i, outcome in enumerate(outcomes):
         status, reason = outcome.status, outcome.reason
-        if status == "ok":
-            missing = [(a, b) for j in up if j != i for a, b in ((i, j), (j, i)) if (a, b) in tried - read]
-            if missing:
-                peers = sorted({b if a == i else a for a, b in missing})
-                named = ", ".join(outcomes[j].host.name for j in peers[:3])
-                more = f" and {len(peers) - 3} more" if len(peers) > 3 else ""
-                why = next((reasons[cell] for cell in missing if cell in reasons), "not measured")
-                status, reason = "partial", f"no reading with {named}{more}: {why}"
+        if status == "ok" and i in missing_of:
+            ids = [link[0] for link in missing_of[i]]
+            first = RTT if RTT in ids else ids[0]
+            missing = [link for link in missing_of[i] if link[0] == first]
+            peers = sorted({dst if src == i else src for _id, src, dst in missing})
+            named = ", ".join(outcomes[j].host.name for j in peers[:3])
+            more = f" and {len(peers) - 3} more" if len(peers) > 3 else ""
+            why = next((reasons[link] for link in missing if link in reasons), "not measured")
+            what = "reading" if first == RTT else first
+            status, reason = "partial", f"no {what} with {named}{more}: {why}"
         scanned.append(
             ScannedHost.model_validate(
                 outcome.host.model_dump()

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from netprobe.core.hosts import Host, check_hosts
+from netprobe.core.scan import Measurement
+from netprobe.probe.agent.audit import PROGRAMS
 from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.audit import ScanAudit
 from netprobe.probe.chooser import Chooser, Results, Retrying, RoundRobin
@@ -22,9 +24,10 @@ from netprobe.probe.launch import Launcher
 from netprobe.probe.methods.base import Method, VisitContext, Warns
 from netprobe.probe.methods.latency import latency_method
 from netprobe.probe.options import ScanOptions
+from netprobe.probe.replaced import find_replaced, replaced_text
 from netprobe.probe.result import ScanOutcome, build_outcome
 from netprobe.probe.rounds import Link
-from netprobe.probe.stopping import signals_set, until_stopped
+from netprobe.probe.stopping import run_stoppable, until_stopped
 from netprobe.probe.visits import VisitResult
 
 Clock = Callable[[], float]
@@ -42,6 +45,13 @@ class Phase:
 
     method: Method
     chooser: Chooser
+    links_at_once: int = 0
+    """A cap of its own, beside that of the options; 0 is none."""
+
+
+def links_at_once(phase: Phase, options: ScanOptions) -> int:
+    """How many links of a phase are measured at the same time, at the most; 0 is no cap."""
+    return min(filter(None, (phase.links_at_once, options.links_at_once)), default=0)
 
 
 class Session:
@@ -70,9 +80,7 @@ class Session:
         self._earlier_s = max((visit.started_s + visit.duration_s for visit in resumed), default=0.0)
         self._began = clock()
         self._behind: set[asyncio.Task[None]] = set()
-        self._finished = Counter(
-            (visit.measurement, Link(visit.src, visit.dst)) for visit in resumed if visit.has_reading
-        )
+        self._finished = self._count_finished()
 
     async def run(self) -> None:
         """Phase after phase, each round after round until its chooser has no more."""
@@ -98,28 +106,37 @@ class Session:
         return self._earlier_s + self._clock() - self._began
 
     async def _run_phase(self, phase: Phase, unable: Mapping[int, str]) -> None:
-        id_ = phase.method.measurement.id
+        measurement = phase.method.measurement
+        id_ = measurement.id
         chooser = Retrying(phase.chooser, self._options.retries)
         began, done = self._clock(), 0
         seen = [visit for visit in self.visits if visit.measurement == id_]
+        # What the scan that this one continues took of a budget of time is gone.
+        spent_s = max((v.started_s + v.duration_s for v in seen), default=0.0) - min(
+            (v.started_s for v in seen), default=0.0
+        )
         while True:
             alive = self.fleet.alive.difference(unable)
             results = Results(
-                hosts=len(self.fleet.members), alive=alive, visits=seen, elapsed_s=self._clock() - began
+                hosts=len(self.fleet.members),
+                alive=alive,
+                visits=seen,
+                elapsed_s=spent_s + self._clock() - began,
             )
             links = chooser.next_round(results)
             if links is None:
                 return
-            for links_at_once in _split(self._unfinished(id_, links), self._options.links_at_once):
-                beside = max(0, sum(self._is_up(link, unable) for link in links_at_once) - 1)
-                await self._round(phase.method, links_at_once, beside, unable, seen)
+            for together in _split(self._unfinished(id_, links), links_at_once(phase, self._options)):
+                beside = max(0, sum(self._is_up(link, unable) for link in together) - 1)
+                await self._round(phase.method, measurement, together, beside, unable, seen)
                 self.rounds += 1
-                done += len(links_at_once)
+                done += len(together)
                 self._tell_round(id_, chooser, done, self._clock() - began)
 
     async def _round(
         self,
         method: Method,
+        measurement: Measurement,
         links: Sequence[Link],
         beside: int,
         unable: Mapping[int, str],
@@ -130,7 +147,7 @@ class Session:
             await self._wait_for_silent(links)
 
         async def visit(link: Link) -> None:
-            seen.extend(await self._visit(method, link, beside, unable))
+            seen.extend(await self._visit(method, measurement, link, beside, unable))
 
         tasks = {asyncio.create_task(visit(link)): link for link in links}
         pending = set(tasks)
@@ -178,14 +195,30 @@ class Session:
                 left.append(link)
         return left
 
+    def _count_finished(self) -> Counter[tuple[str, Link]]:
+        return Counter(
+            (visit.measurement, Link(visit.src, visit.dst)) for visit in self.visits if visit.has_reading
+        )
+
+    def void_replaced(self, boots: Mapping[str, str]) -> None:
+        """Leave out what is known of links of hosts whose boot is not that of ``boots`` any more."""
+        replaced = find_replaced(self.fleet.members, boots)
+        if not replaced:
+            return
+        kept = [visit for visit in self.visits if replaced.keys().isdisjoint((visit.src, visit.dst))]
+        void, self.visits = len(self.visits) - len(kept), kept
+        self._finished = self._count_finished()
+        names = list(replaced.values())
+        self._write_down(lambda journal: journal.note(void=names))
+        self._on_event(ScanWarning(text=replaced_text(names, void)))
+
     def _is_up(self, link: Link, unable: Mapping[int, str]) -> bool:
         return all(self.fleet.members[end].up and end not in unable for end in (link.src, link.dst))
 
     async def _visit(
-        self, method: Method, link: Link, beside: int, unable: Mapping[int, str]
+        self, method: Method, measurement: Measurement, link: Link, beside: int, unable: Mapping[int, str]
     ) -> list[VisitResult]:
         started = self.elapsed_s
-        measurement = method.measurement
         src, dst = self.fleet.members[link.src], self.fleet.members[link.dst]
         context = VisitContext(round=self.rounds, hosts=len(self.fleet.members), beside=beside)
         readings: list[dict[str, Any]] = []
@@ -246,8 +279,10 @@ class Session:
     def note_host(self, member: Member) -> None:
         """Write down what became of a host."""
         outcome = member.outcome
-        name, status, reason = outcome.host.name, outcome.status, outcome.reason
-        self._write_down(functools.partial(Journal.note, host=name, status=status, reason=reason))
+        note: dict[str, Any] = {"host": outcome.host.name, "status": outcome.status, "reason": outcome.reason}
+        if member.hello is not None and member.hello.boot_id:
+            note["boot_id"] = member.hello.boot_id
+        self._write_down(functools.partial(Journal.note, **note))
 
     def _write_down(self, write: Callable[[Journal], None]) -> None:
         """To the journal. A full disk costs the journal, not the scan: what was measured is in memory."""
@@ -299,6 +334,7 @@ async def measure(
     phases: Sequence[Phase] = (),
     journal: Journal | None = None,
     resumed: Sequence[VisitResult] = (),
+    boots: Mapping[str, str] | None = None,
     on_event: OnEvent = ignore,
     clock: Clock = time.monotonic,
     stop: asyncio.Event | None = None,
@@ -307,9 +343,10 @@ async def measure(
 
     ``phases`` are run one after the other; the first one is the primary measurement. Without any it is RTT
     (``options.latency``) over the links of ``chooser``, all of them by default. ``resumed`` are the visits of
-    a scan that this one continues: a link that has its reading there is not measured again. A single host is
-    not probed: its scan is trivial. Raises InputError for what cannot work and
-    NothingMeasuredError when no link gave a reading. No agent is left, however it ends.
+    a scan that this one continues: a link that has its reading there is not measured again, unless a host of it
+    has another boot than in ``boots`` (by name). A single host is not probed: its scan is trivial. Raises
+    InputError for what cannot work and NothingMeasuredError when no link gave a reading. No agent is left,
+    however it ends.
     """
     hosts = check_hosts(hosts)
     options = options if options is not None else ScanOptions()
@@ -327,12 +364,14 @@ async def measure(
         clock=clock,
     )
 
-    audit = ScanAudit(fleet) if options.audit else None
+    programs = any(phase.method.measurement.method in PROGRAMS for phase in phases)
+    audit = ScanAudit(fleet, programs=programs) if options.audit else None
     duration: float | None = None
 
     async def work() -> None:
         nonlocal duration
         await fleet.start()
+        session.void_replaced(boots or {})
         session.note_hosts()
         if audit is not None:
             await audit.start()
@@ -385,26 +424,26 @@ def run_scan(
     phases: Sequence[Phase] = (),
     journal: Journal | None = None,
     resumed: Sequence[VisitResult] = (),
+    boots: Mapping[str, str] | None = None,
     on_event: OnEvent = ignore,
 ) -> ScanOutcome:
     """``measure`` for callers without an event loop. SIGINT and SIGTERM end it early and cleanly.
 
-    In the main thread both signals are handled while it runs: the outcome is ``interrupted`` then.
+    In the main thread both signals are handled while it runs (one that is ignored stays ignored): the outcome
+    is ``interrupted`` then.
     """
 
-    async def main() -> ScanOutcome:
-        stop = asyncio.Event()
-        with signals_set(stop):
-            return await measure(
-                hosts,
-                launcher,
-                chooser,
-                options,
-                phases=phases,
-                journal=journal,
-                resumed=resumed,
-                on_event=on_event,
-                stop=stop,
-            )
-
-    return asyncio.run(main())
+    return run_stoppable(
+        lambda stop: measure(
+            hosts,
+            launcher,
+            chooser,
+            options,
+            phases=phases,
+            journal=journal,
+            resumed=resumed,
+            boots=boots,
+            on_event=on_event,
+            stop=stop,
+        )
+    )

@@ -6,8 +6,11 @@ import asyncio
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Collection, Coroutine, Iterator
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+_HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 async def until_stopped(work: Any, stop: asyncio.Event | None) -> bool:
@@ -29,14 +32,38 @@ async def until_stopped(work: Any, stop: asyncio.Event | None) -> bool:
         await asyncio.gather(*(f for f in (task, waiting) if f is not None), return_exceptions=True)
 
 
+def run_stoppable(main: Callable[[asyncio.Event], Coroutine[Any, Any, T]]) -> T:
+    """Run ``main(stop)`` in a loop of its own; in the main thread SIGINT, SIGTERM and SIGHUP set ``stop``.
+
+    They do from the first moment on, while there is no loop yet that could be told. One that is ignored
+    (nohup, a job in the background) stays ignored.
+    """
+    told: list[int] = []
+
+    async def whole() -> T:
+        stop = asyncio.Event()
+        with _signals_set(stop, handled):
+            if told:
+                stop.set()
+            return await main(stop)
+
+    handled: dict[signal.Signals, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        found = {number: signal.getsignal(number) for number in _HANDLED}
+        handled = {number: before for number, before in found.items() if before is not signal.SIG_IGN}
+    for number in handled:
+        signal.signal(number, lambda number, _frame: told.append(number))
+    try:
+        return asyncio.run(whole())
+    finally:
+        for number, before in handled.items():
+            signal.signal(number, before)
+
+
 @contextlib.contextmanager
-def signals_set(stop: asyncio.Event) -> Iterator[None]:
-    """In the main thread, SIGINT, SIGTERM and SIGHUP set ``stop`` instead of what they did; elsewhere nothing."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+def _signals_set(stop: asyncio.Event, handled: Collection[signal.Signals]) -> Iterator[None]:
+    """These signals set ``stop``, and what they did before again afterwards."""
     loop = asyncio.get_running_loop()
-    handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.getsignal(number) for number in handled}
     for number in handled:
         loop.add_signal_handler(number, stop.set)

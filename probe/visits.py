@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.core.scan import GoodputReading, PathReading, Stamps
+from netprobe.probe.percentile import percentiles
 
 RTT = "rtt"
 """``id`` of the primary measurement."""
 NS_PER_S = 1e9
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, slots=True)
 class VisitResult:
     """What a visit gave. ``src`` and ``dst`` are indices into the list of hosts.
 
@@ -54,7 +55,7 @@ class VisitResult:
     @property
     def p10_s(self) -> float | None:
         """10th percentile of this visit's RTT."""
-        return float(np.percentile(self.rtt_s, 10)) if self.rtt_s.size else None
+        return percentiles(self.rtt_s, (10,))[0] if self.rtt_s.size else None
 
     @property
     def loss_ratio(self) -> float | None:
@@ -62,9 +63,9 @@ class VisitResult:
         return 1 - self.received / self.sent if self.sent else None
 
 
-def sample_arrays(samples: Sequence[tuple[int, int, int]]) -> dict[str, Any]:
+def sample_arrays(samples: NDArray[np.int64] | Sequence[tuple[int, int, int]]) -> dict[str, Any]:
     """The arrays of a VisitResult from an agent's (sequence number, sent at ns, RTT ns)."""
-    table = np.array(samples, dtype=np.int64).reshape(-1, 3)
+    table = np.asarray(samples, dtype=np.int64).reshape(-1, 3)
     return {
         "seq": table[:, 0].astype(np.uint32),
         "sent_at_s": table[:, 1] / NS_PER_S,

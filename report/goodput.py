@@ -14,6 +14,7 @@ _SLOWEST = 3
 def goodput_text(scan: Scan) -> list[str]:
     """A line for each goodput measurement: its spread, and the slowest links by name."""
     lines = []
+    links = len(scan.hosts) * (len(scan.hosts) - 1)
     for measurement in scan.measurements:
         matrix = scan.goodput_bytes_per_s.get(measurement.id)
         if matrix is None:
@@ -29,8 +30,9 @@ def goodput_text(scan: Scan) -> list[str]:
             f"{scan.hosts[src].name} to {scan.hosts[dst].name} {rate(value)}"
             for value, src, dst in ordered[:_SLOWEST]
         )
+        median = rate(float(np.median(values)))
         lines.append(
-            f"{measurement.id} ({way}): {count(len(values), 'link')}, median {rate(float(np.median(values)))}, "
+            f"{measurement.id} ({way}): {len(values)} of {count(links, 'link')}, median {median}, "
             f"{rate(values[0])} to {rate(values[-1])}; slowest: {slowest}"
         )
     return lines

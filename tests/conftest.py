@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,37 @@ def lab_is_missing() -> str | None:
         return "a lab needs a C compiler"
     made = subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False)
     return None if made.returncode == 0 else "network namespaces cannot be made here"
+
+
+@pytest.fixture(scope="session")
+def compiled_switch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The lab's switch, compiled once, with every warning an error."""
+    from netprobe.lab.switch import COMPILE_FLAGS, SOURCE
+
+    path = tmp_path_factory.mktemp("switch") / "switch"
+    compiler = shutil.which("cc") or shutil.which("gcc") or "clang"
+    subprocess.run([compiler, *COMPILE_FLAGS, "-Werror", "-o", str(path), str(SOURCE)], check=True)
+    return path
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_compiling(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Labs of this process share one switch: half of the time of making a lab is the compiler's.
+
+    Labs of other processes (netprobe scan --lab, netprobe lab up) compile it as users' labs do.
+    """
+    if not any(item.get_closest_marker("lab") for item in request.session.items) or lab_is_missing():
+        yield
+        return
+
+    switch = request.getfixturevalue("compiled_switch")  # here: a lab asks for it in a thread
+
+    def copy(directory: Path, *, lock: int) -> Path:
+        return Path(shutil.copy(switch, directory / "switch"))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("netprobe.lab.build.compile_switch", copy)
+        yield
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -13,7 +13,6 @@ import queue
 import signal
 import sys
 import threading
-import traceback
 
 from . import addresses, dial, identity, messages, tasks
 from .messages import AGENT_VERSION, PROTOCOL
@@ -93,6 +92,8 @@ class Agent:
         except OSError as error:
             self._send({"type": "failed", "id": task, "reason": errno_text(error)})
         except Exception as error:
+            import traceback  # a fifth of the agent's start
+
             last = traceback.format_exc(limit=-2)[-2000:]
             reason = "%s: %s" % (type(error).__name__, error)
             self._send({"type": "failed", "id": task, "reason": reason, "traceback": last})

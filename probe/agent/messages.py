@@ -34,6 +34,7 @@ MAX_PROBES = 100000
 MIN_INTERVAL_NS = 50000
 TOKEN_BYTES = 16
 
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 _HEADER = struct.Struct("!BI")
 _SAMPLES_HEADER = struct.Struct("!II")
 _SAMPLE = struct.Struct("!Iqq")
@@ -64,7 +65,7 @@ def parse_header(header: bytes) -> tuple[int, int]:
 
 def json_frame(message: dict[str, Any]) -> bytes:
     """One message as a frame."""
-    body = json.dumps(message, separators=(",", ":")).encode("ascii")
+    body = _encode(message).encode("ascii")
     return _HEADER.pack(JSON_FRAME, len(body)) + body
 
 

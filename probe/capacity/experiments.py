@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from netprobe.probe.chooser import Extent
 from netprobe.probe.rounds import Link, one_pass
 
 HOST_PEERS = 3
@@ -65,6 +66,31 @@ def host_experiments(groups: Sequence[Sequence[int]], *, at_once: int = 0) -> li
         for start in range(0, len(flows), step):
             found.append(Experiment(kind="hosts", flows=tuple(flows[start : start + step])))
     return found
+
+
+def extent_of_tests(sizes: Sequence[int], *, repeats: int = 2, at_once: int = 0) -> Extent:
+    """How many ``experiments`` groups of these sizes have, as rounds, and how many flows, as links."""
+    tests = flows = 0
+    turns = [2 * (min(HOST_PEERS, size - 1) + size % 2) if size > 1 else 0 for size in sizes]
+    for turn in range(max(turns, default=0)):
+        together = sum(size // 2 for size, own in zip(sizes, turns, strict=True) if turn < own)
+        tests += -(-together // (at_once or together))
+        flows += together
+    for repeat in range(repeats if len(sizes) > 1 else 0):
+        tests += 2 * len(sizes)
+        flows += 2 * sum(_ends(size, repeat) for size in sizes)
+    return Extent(rounds=tests, links=flows)
+
+
+def most_flows(sizes: Sequence[int], *, at_once: int = 0) -> int:
+    """The most flows of any of these experiments."""
+    inside = sum(size // 2 for size in sizes)
+    across = max((_ends(size, 0) for size in sizes), default=0) if len(sizes) > 1 else 0
+    return max(min(inside, at_once or inside), across)
+
+
+def _ends(size: int, repeat: int) -> int:
+    return min(-(-size // 2) if repeat % 2 and size >= 4 else size, MAX_FLOWS)
 
 
 def two_passes_of(members: Sequence[int], peers: int) -> list[list[Link]]:

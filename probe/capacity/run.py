@@ -22,9 +22,10 @@ from netprobe.probe.flows import Flow, FlowResult, close_flows, ramp_of, run_flo
 from netprobe.probe.launch import Launcher
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.result import HostOutcome
-from netprobe.probe.stopping import signals_set, until_stopped
+from netprobe.probe.stopping import run_stoppable, until_stopped
 
 SLICES = 10
+MOST_AT_ONCE = 4096
 MEASUREMENT = "capacity"
 
 
@@ -49,8 +50,8 @@ class CapacityOptions:
             faults.append(f"{self.streams} streams: 1 to 64 are allowed")
         if not 1 <= self.repeats <= 20:
             faults.append(f"{self.repeats} repeats: 1 to 20 are allowed")
-        if not 0 <= self.at_once <= 4096:
-            faults.append(f"{self.at_once} flows at once: 0 (no cap) to 4096 are allowed")
+        if not 0 <= self.at_once <= MOST_AT_ONCE:
+            faults.append(f"{self.at_once} flows at once: 0 (no cap) to {MOST_AT_ONCE} are allowed")
         if faults:
             raise InputError("capacity options: " + "; ".join(faults))
 
@@ -81,12 +82,7 @@ def run_capacity(
     SIGINT and SIGTERM end it early and cleanly: the outcome is ``interrupted`` then.
     """
 
-    async def main() -> CapacityOutcome:
-        stop = asyncio.Event()
-        with signals_set(stop):
-            return await _measure(hosts, groups, launcher, options, capacity, on_event, stop)
-
-    return asyncio.run(main())
+    return run_stoppable(lambda stop: _measure(hosts, groups, launcher, options, capacity, on_event, stop))
 
 
 async def _measure(

@@ -52,6 +52,14 @@ class TcpWay:
         (result,) = await run_flows([flow], self._seconds, ports=self._ports, count=self._count)
         if result.reason is not None:
             return {"reason": result.reason}
+        if not result.bytes:
+            # A lost first flight waits longer than a short test lasts: that is no rate of the link.
+            return {
+                "src_port": result.src_port,
+                "dst_port": result.dst_port,
+                "reason": f"{dst.address} port {result.dst_port} (TCP): all that was sent in the "
+                f"{result.duration_s:.2g} s that count was lost or late: give a longer --goodput-seconds",
+            }
         return {
             "src_port": result.src_port,
             "dst_port": result.dst_port,

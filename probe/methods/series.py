@@ -12,6 +12,7 @@ from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.connection import AgentLostError, TaskFailedError, text_field, whole_field
 from netprobe.probe.fleet import Member
 from netprobe.probe.options import ScanOptions
+from netprobe.probe.percentile import percentiles
 from netprobe.probe.visits import NS_PER_S, RTT, sample_arrays
 
 _MAX_COUNT = 1 << 40
@@ -82,26 +83,26 @@ def checked_answer(answer: dict[str, Any], count: int) -> dict[str, Any]:
         raise ProtocolError("an answer that is no result")
     sent = whole_field(answer, "sent", count)
     received = whole_field(answer, "received", sent)
-    samples = answer["samples"]
+    samples = np.asarray(answer["samples"], dtype=np.int64).reshape(-1, 3)
     stamps = text_field(answer, "stamps")
-    if len(samples) > received or (samples and stamps not in get_args(Stamps)):
+    if len(samples) > received or (len(samples) and stamps not in get_args(Stamps)):
         raise ProtocolError("a result that does not fit its samples")
     unsent = whole_field(answer, "unsent", count + 16)
     reason = text_field(answer, "reason")
     if unsent and reason is None:
         reason = f"{unsent} probes could not be sent: the host's queue was full (ENOBUFS)"
-    last = 0
-    for seq, _sent_at, rtt in samples:
-        if not last < seq <= count or rtt <= 0:
-            raise ProtocolError("a sample that cannot be")
-        last = seq
+    numbers, rtts = samples[:, 0], samples[:, 2]
+    if len(samples) and (
+        numbers[0] < 1 or numbers[-1] > count or (numbers[1:] <= numbers[:-1]).any() or rtts.min() <= 0
+    ):
+        raise ProtocolError("a sample that cannot be")
     return {
         "sent": sent,
         "received": received,
         "duplicates": whole_field(answer, "duplicates", _MAX_COUNT),
         "rejected": whole_field(answer, "rejected", received),
         "src_port": whole_field(answer, "source_port", 65535),
-        "stamps": stamps if samples else None,
+        "stamps": stamps if len(samples) else None,
         "reason": reason,
         **sample_arrays(samples),
     }
@@ -139,8 +140,10 @@ class SourcePorts:
         return readings
 
     def _note(self, src: Member, dst: Member, readings: Sequence[dict[str, Any]]) -> None:
+        if len(readings) < 2:
+            return
         p10s = [
-            float(np.percentile(fields["rtt_s"], 10))
+            percentiles(fields["rtt_s"], (10,))[0]
             for fields in readings
             if "rtt_s" in fields and fields["rtt_s"].size
         ]

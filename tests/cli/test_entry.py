@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from netprobe.cli.app import COMMANDS
 from netprobe.cli.entry import run
 from netprobe.core.document import write_document
 from tests.documents import rack_scan
@@ -24,6 +26,25 @@ def test_help_imports_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "HEAVY []"
     assert "Exit codes" in done.stdout
+
+
+def test_help_imports_no_command_and_has_a_line_for_each() -> None:
+    code = (
+        "import sys\n"
+        "from netprobe.cli.entry import run\n"
+        "assert run(['--help']) == 0\n"
+        "print(*sorted(name for name in sys.modules if name.startswith('netprobe.')))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    *said, modules = done.stdout.splitlines()
+    assert set(modules.split()) <= {
+        "netprobe._version", "netprobe.cli", "netprobe.cli.app", "netprobe.cli.entry", "netprobe.cli.lazy",
+        "netprobe.core", "netprobe.core.errors", "netprobe.core.text",
+    }  # fmt: skip
+    assert len(COMMANDS) == 11
+    for name, command in COMMANDS.items():
+        assert any(line.split() == [name, *command.help.split()] for line in said)
+        assert command.load(name).name == name
 
 
 @pytest.mark.parametrize(
@@ -83,16 +104,20 @@ def test_a_bug_of_ours_is_exit_1_without_a_traceback(
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("setting", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}])
-def test_a_terminal_without_block_characters_gets_ascii_ones(tmp_path: Path, setting: dict[str, str]) -> None:
+def test_a_terminal_without_block_characters_gets_ascii_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scan, _ = rack_scan((3, 3), seed=1)
     write_document(scan, tmp_path / "scan.json")
-    done = subprocess.run(
-        [sys.executable, "-m", "netprobe", "map", str(tmp_path / "scan.json")],
-        capture_output=True,
-        env={**os.environ, **setting},
-        check=False,
-    )
+    printed = io.BytesIO()
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", io.TextIOWrapper(printed, encoding="ascii", write_through=True))
+        assert run(["map", str(tmp_path / "scan.json")]) == 0
+    assert b"locality found" in printed.getvalue() and printed.getvalue().isascii()
+    # And a locale of which Python makes no UTF-8, in a process of its own.
+    argv = [sys.executable, "-m", "netprobe", "map", str(tmp_path / "scan.json"), "--force"]
+    env = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0"}
+    done = subprocess.run(argv, capture_output=True, env=env, check=False)
     assert done.returncode == 0, done.stderr
     assert b"locality found" in done.stdout
     assert b"Traceback" not in done.stderr
@@ -106,3 +131,14 @@ def test_a_closed_stdout_is_no_error() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert b"Traceback" not in done.stderr
+
+
+def test_a_full_disk_under_stdout_is_one_line(tmp_path: Path) -> None:
+    scan, _ = rack_scan((2, 2), seed=1)
+    write_document(scan, tmp_path / "scan.json")
+    argv = [sys.executable, "-m", "netprobe", "map", str(tmp_path / "scan.json"), "--json"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "standard output cannot be written: No space left on device" in done.stderr
+    assert (tmp_path / "map.json").exists()

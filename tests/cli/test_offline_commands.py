@@ -77,6 +77,39 @@ def test_nothing_is_overwritten_unasked(folder: Path, capsys: pytest.CaptureFixt
     assert "the input itself" in capsys.readouterr().err
 
 
+def test_what_is_read_is_never_written_whatever_is_forced(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain(folder)
+    plan, map_, hosts, linked = (folder / name for name in ("plan.json", "map.json", "hosts", "linked"))
+    hosts.write_text("".join(f"{host['name']}\n" for host in json.loads(map_.read_text())["hosts"]))
+    linked.symlink_to(hosts)
+    monkeypatch.setenv("PBS_NODEFILE", str(hosts))
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    export, order = ["export", "hostfile", str(plan)], ["plan", "order", str(map_)]
+    for command, out, says in (
+        ([*export, "--hosts", str(hosts)], hosts, "is the input itself"),
+        ([*export, "--hosts", str(linked)], hosts, "is the input itself"),
+        ([*export, "--hosts", str(hosts)], linked, "is the input itself"),
+        ([*export, "--hosts", f"netprobe:{hosts}"], hosts, "is the input itself"),
+        ([*export, "--hosts", "pbs:"], hosts, "is the input itself"),
+        ([*order, "--hosts", str(hosts)], hosts, "is the input itself"),
+        (export, map_, "is a map, which --force does not replace by a hostfile"),
+        (order, folder / "scan.json", "is a scan, which --force does not replace by a plan"),
+        (["map", str(folder / "scan.json")], plan, "is a plan, which --force does not replace by a map"),
+        (
+            ["scan", "--via", "local", "--hosts", str(folder / "hostfile")],
+            folder,
+            "is an input, and would be written",
+        ),
+    ):
+        assert run([*command, "--out", str(out), "--force"]) == 2, command
+        err = capsys.readouterr().err
+        assert says in err and err.count("\n") == 1
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert run([*export, "--hosts", str(hosts), "--out", str(folder / "hostfile"), "--force"]) == 0
+
+
 def test_a_link_to_the_input_is_the_input(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     os.symlink(folder / "scan.json", folder / "alias.json")
     assert run(["map", str(folder / "scan.json"), "--out", str(folder / "alias.json"), "--force"]) == 2
@@ -134,6 +167,12 @@ def test_impossible_options_are_exit_2(
     assert run(["map", str(folder / "scan.json"), *args]) == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert not (folder / "map.json").exists()
+
+
+def test_no_name_of_a_file_is_exit_2(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for out in ("", "."):
+        assert run(["map", str(folder / "scan.json"), "--out", out]) == 2
+        assert "no name of a file" in capsys.readouterr().err
 
 
 def test_plink_groups_are_root_n_and_even(folder: Path) -> None:

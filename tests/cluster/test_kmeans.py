@@ -11,12 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 from sklearn.cluster import KMeans
+from sklearn.utils.estimator_checks import check_estimator
 
 from netprobe.cluster import ConstrainedKMeans
-from netprobe.cluster.kmeans import assign, constrained_kmeans
-from netprobe.core.errors import InfeasibleError
+from netprobe.cluster.assign import Assigner, assign
+from netprobe.cluster.kmeans import constrained_kmeans
+from netprobe.core.errors import InfeasibleError, InputError
 
 
 def _allowed(n: int, k: int, size_min: int, size_max: int) -> list[tuple[int, ...]]:
@@ -87,7 +90,48 @@ def test_loose_limits_reach_the_inertia_of_plain_k_means() -> None:
     assert np.array_equal(ours.predict(points), ours.labels_)
 
 
-def test_it_is_an_estimator_and_repeats_itself() -> None:
+def test_it_is_an_estimator_by_scikit_learns_own_checks() -> None:
+    check_estimator(ConstrainedKMeans(3, n_init=2))
+
+
+def test_elasticity_sets_the_number_and_the_least_size() -> None:
+    points = np.random.default_rng(2).normal(size=(30, 2))
+    model = ConstrainedKMeans(None, elasticity=1.5, n_init=3, random_state=0).fit(points)
+    assert np.bincount(model.labels_).min() >= 3 and len(np.bincount(model.labels_)) == 5
+    even = ConstrainedKMeans(4, elasticity=1.0, n_init=1, random_state=0).fit(points)
+    assert np.bincount(even.labels_).min() == 7
+    with pytest.raises(InputError, match="elasticity"):
+        ConstrainedKMeans(None, elasticity=0.5).fit(points)
+
+
+@settings(max_examples=15)
+@given(st.integers(2, 60), st.integers(1, 8), st.integers(0, 10**6), st.data())
+def test_assignment_equals_the_linear_program_from_any_prices(
+    n: int, k: int, seed: int, data: st.DataObject
+) -> None:
+    """A descent begins at the prices of the step before: three unrelated costs, with ties, in a row."""
+    k = min(k, n)
+    size_min = data.draw(st.integers(0, n // k))
+    size_max = data.draw(st.integers(max(size_min, -(-n // k)), n))
+    generator = np.random.default_rng(seed)
+    assigner = Assigner(n, k, size_min=size_min, size_max=size_max)
+    for _ in range(3):
+        cost = generator.gamma(1.0, 1.0, (n, k))
+        if seed % 2:
+            cost = np.round(cost, 1)
+        labels = assigner(cost)
+        counts = np.bincount(labels, minlength=k)
+        assert counts.min() >= size_min and counts.max() <= size_max
+        # Each group has its least places, which must be taken, and further ones.
+        must = np.repeat(np.arange(k), size_min)
+        further = np.repeat(np.arange(k), size_max - size_min)
+        places = np.concatenate([cost[:, must] - 100.0, cost[:, further]], axis=1)
+        rows, taken = linear_sum_assignment(places)
+        best = cost[rows, np.concatenate([must, further])[taken]].sum()
+        assert cost[np.arange(n), labels].sum() == pytest.approx(best)
+
+
+def test_it_repeats_itself() -> None:
     points = np.random.default_rng(1).normal(size=(40, 3))
     model = ConstrainedKMeans(4, size_min=10, random_state=3)
     again = clone(model)

@@ -125,6 +125,9 @@ def _set(data: Any, path: str, value: Any) -> None:
         ("loss_ratio.0.1", 1.5, "above 1"),
         ("visits.0.src", "nobody", "not between two of its hosts"),
         ("visits.0.received", 999, "more than was sent"),
+        ("visits.0.round", 1 << 64, "number too large"),
+        ("visits.0.method", "\ud800", "half of a surrogate pair"),
+        ("rtt_s.p10.0.1", "x" * 100_000, "neither a number nor null"),
         ("hosts", [], "for 0 hosts"),
         ("seed", -1, "seed"),
         ("parents", [{"schema": "netprobe.scan/1.0", "sha256": "x"}], "sha256"),
@@ -138,6 +141,7 @@ def test_a_damaged_document_is_one_clear_line(scan: Scan, path: str, value: Any,
     assert says in str(caught.value)
     assert str(caught.value).startswith("scan.json: ")
     assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 1000
 
 
 def test_a_newer_minor_version_is_read_and_its_keys_kept(scan: Scan) -> None:
@@ -233,6 +237,13 @@ def test_a_layer_or_a_level_of_a_later_version_is_read() -> None:
     map_data = dump(map_scan(scan))
     map_data["layers"]["beta"] = {"distance_s_per_byte": [[None]]}
     assert "beta" in dump(parse_document(Map, map_data, source="m"))["layers"]
+
+
+def test_distances_that_differ_by_direction_are_no_map() -> None:
+    data = dump(map_scan(rack_scan([3, 3], seed=1)[0]))
+    data["layers"]["rtt"]["distance_s"][0][1] = 1.0
+    with pytest.raises(DocumentError, match="not symmetric"):
+        parse_document(Map, data, source="m")
 
 
 def test_a_document_in_memory_and_read_back_gives_the_same_children(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from netprobe.core.capacity import Capacity
 from netprobe.core.document import Document, canonical_sha256, load_document
 from netprobe.core.map import Map
 from netprobe.core.scan import Scan
@@ -23,6 +24,16 @@ GOLDEN = Path(__file__).parent.parent / "golden"
             "scan-1.0.json",
             lambda path: load_document(Scan, path),
             "e9e49a51ec7c3284f8f782f31e14e4733103e32a40f77acb8fc7f217a194dea3",
+        ),
+        (
+            "scan-full-1.0.json",
+            lambda path: load_document(Scan, path),
+            "883481812c46de76b9ae1e32a86cd6d2678d924e05b3ceef46913172e40dc637",
+        ),
+        (
+            "capacity-1.0.json",
+            lambda path: load_document(Capacity, path),
+            "fbee7a5bb5f7e5c9639f07ddd8d18a5fddc7bd7dd0c176467aeef9b6cdc4f052",
         ),
         (
             "map-1.0.json",
@@ -45,3 +56,14 @@ def test_children_name_their_parents() -> None:
     assert [parent.sha256 for parent in load_plan(GOLDEN / "plan-1.0.json").parents] == [
         canonical_sha256(map_)
     ]
+
+
+def test_a_golden_scan_has_every_measurement_and_its_capacity_names_it() -> None:
+    scan, capacity = (
+        load_document(Scan, GOLDEN / "scan-full-1.0.json"),
+        load_document(Capacity, GOLDEN / "capacity-1.0.json"),
+    )
+    assert [measurement.id for measurement in scan.measurements] == ["rtt", "path", "goodput"]
+    assert scan.port_spread_s is not None and scan.hops is not None and scan.goodput_bytes_per_s is not None
+    assert all(host.audit is not None for host in scan.hosts)
+    assert canonical_sha256(scan) in {parent.sha256 for parent in capacity.parents} and capacity.resources

@@ -186,6 +186,18 @@ def test_a_line_too_long_to_be_hosts_is_refused_at_once() -> None:
             parse_hosts_text(text, source="hosts")
 
 
+def test_a_file_is_bounded_in_bytes_and_hosts(tmp_path: Path) -> None:
+    path = tmp_path / "hosts"
+    path.write_text("n[0-65535]\nand-one-more\n")
+    with pytest.raises(HostsError, match="hosts: more than 65536 hosts"):
+        read_hosts_file(path)
+    path.write_text("#\n" * (8 << 20))
+    with path.open("a") as stream:
+        stream.write("a\n")
+    with pytest.raises(HostsError, match="larger than 16777216 bytes"):
+        read_hosts_file(path)
+
+
 def test_a_list_is_bounded_as_a_whole() -> None:
     with pytest.raises(HostsError, match="more than 65536 hosts"):
         parse_host_list("n[0-65535]," * 1_000)

@@ -18,7 +18,7 @@ from pathlib import Path
 from netprobe.lab import Lab
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "salloc", "sbatch", "sinfo", "setpriv")
-READY_S = 20.0
+READY_S = 100.0
 _PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 
 

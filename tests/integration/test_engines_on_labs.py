@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from netprobe.cluster import find_groups
 from netprobe.core.document import load_document
 from netprobe.core.scan import Scan
 from netprobe.lab import Lab, parse_spec, temporary
+from tests.probe.conftest import wait_until
 
 from .slurm_cluster import SlurmCluster, slurm_is_missing, slurm_on
 
@@ -33,7 +33,8 @@ pytestmark = pytest.mark.lab
 
 # Few probes: the groups of a quiet lab need no more, and the launch is what is tested here.
 QUICK = ["--probes", "30", "--only", "scan", "--json"]
-SPEC = "{name: engines, racks: [3, 3], delay_inside: 50us, delay_between: 150us}"
+# Racks further apart than what a busy machine adds.
+SPEC = "{name: engines, racks: [3, 3], delay_inside: 50us, delay_between: 1ms}"
 ROOT_MAY = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
@@ -56,7 +57,7 @@ def scan_argv(out: Path, *args: str) -> list[str]:
 
 def run(argv: list[str], env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        argv, env=env, capture_output=True, text=True, timeout=90, stdin=subprocess.DEVNULL, check=False
+        argv, env=env, capture_output=True, text=True, timeout=150, stdin=subprocess.DEVNULL, check=False
     )
 
 
@@ -78,13 +79,13 @@ def statuses(folder: Path) -> dict[str, tuple[str, str | None]]:
     return {host["name"]: (host["status"], host["reason"]) for host in hosts}
 
 
-def no_agent_is_left(lab: Lab, seconds: float = 5.0) -> bool:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if not agents_in(lab):
-            return True
-        time.sleep(0.05)
-    return not agents_in(lab)
+def no_agent_is_left(lab: Lab) -> bool:
+    return wait_until(lambda: not agents_in(lab), 60)
+
+
+def has_visits(out: Path, count: int = 1) -> bool:
+    journal = out / "scan.journal.jsonl"
+    return journal.exists() and journal.read_bytes().count(b'{"visit"') >= count
 
 
 def agents_in(lab: Lab) -> list[tuple[str, int]]:
@@ -122,10 +123,8 @@ def test_ssh_srun_and_mpirun_give_the_same_groups(lab: Lab, slurm: SlurmCluster,
     }
     found = {}
     for name, (argv, env) in ways.items():
-        began = time.monotonic()
         done = run(argv, env)
         assert done.returncode == 0, f"{name}: {done.stderr[-800:]}"
-        sys.stdout.write(f"{name}: {time.monotonic() - began:.1f} s\n")
         found[name] = groups_of(tmp_path / name)
         assert {status for status, _ in statuses(tmp_path / name).values()} == {"ok"}
     assert found["ssh"] == found["srun"] == found["mpirun"] == racks_of(lab)
@@ -145,14 +144,11 @@ def test_slurm_knows_the_hosts_and_runs_the_set_up_lines(
     assert {host["name"]: host["address"] for host in hosts} == {h.name: h.address for h in lab.hosts}
     assert all(host["agent"]["hostname"] == host["name"] for host in hosts)
     assert (tmp_path / "ran").exists()
-    failing = scan_argv(
-        tmp_path / "bad", "--via", "slurm", "--setup", "exit_with() { return $1; }; exit_with 7"
-    )
-    began = time.monotonic()
+    setup = "exit_with() { return $1; }; exit_with 7"
+    failing = scan_argv(tmp_path / "bad", "--via", "slurm", "--setup", setup, "--start-timeout", "1000")
     done = run(slurm.in_allocation(failing), slurm.env)
     assert done.returncode == 4
     assert "--setup) failed on the host with exit code 7" in done.stderr
-    assert time.monotonic() - began < 15  # not the start time-out
 
 
 @needs_slurm
@@ -190,10 +186,7 @@ def test_the_batch_script_of_the_documentation_works(lab: Lab, slurm: SlurmClust
     assert done.returncode == 0, done.stderr
     # sbatch --wait looks only every few seconds.
     listing = slurm.argv(["squeue", "--noheader", f"--jobs={done.stdout.strip()}"])
-    end = time.monotonic() + 90
-    while run(listing, slurm.env).stdout.strip():
-        assert time.monotonic() < end
-        time.sleep(0.2)
+    assert wait_until(lambda: not run(listing, slurm.env).stdout.strip(), 150)
     log = (tmp_path / "log").read_text()
     assert "rank 0 " in log, log[-1500:]
     (out,) = tmp_path.glob("netprobe-*")
@@ -247,21 +240,18 @@ def test_one_mpirun_for_all_whose_agents_dial_back(lab: Lab, tmp_path: Path) -> 
         "from netprobe.cli.entry import main\n"
         "main(sys.argv[1:])\n"
     )
-    args = scan_argv(tmp_path / "out", "--hosts", str(lab.hosts_path), *mpi_args(lab), "--interval", "0.004")
+    args = scan_argv(tmp_path / "out", "--hosts", str(lab.hosts_path), *mpi_args(lab), "--interval", "0.01")
     argv = lab.exec_argv(None, [sys.executable, "-c", code, *args[3:]])
     running = subprocess.Popen(
         argv, env={**os.environ, **ROOT_MAY}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    journal = tmp_path / "out" / "scan.journal.jsonl"
-    end = time.monotonic() + 60
-    while not (journal.exists() and journal.read_bytes().count(b'"visit"') >= 9):
-        assert running.poll() is None and time.monotonic() < end
-        time.sleep(0.02)
+    assert wait_until(lambda: running.poll() is not None or has_visits(tmp_path / "out"), 100)
+    assert running.poll() is None
     agents = agents_in(lab)
     assert len({name for name, _ in agents}) == len(lab.hosts)
     victim, pid = agents[5]
     os.kill(pid, 9)
-    _, err = running.communicate(timeout=90)
+    _, err = running.communicate(timeout=150)
     assert running.returncode == 3, err[-800:]
     found = statuses(tmp_path / "out")
     assert found.pop(victim)[0] == "failed"
@@ -271,7 +261,7 @@ def test_one_mpirun_for_all_whose_agents_dial_back(lab: Lab, tmp_path: Path) -> 
 
 @needs_slurm
 def test_a_killed_controller_leaves_no_agent_in_slurm(lab: Lab, slurm: SlurmCluster, tmp_path: Path) -> None:
-    argv = scan_argv(tmp_path / "out", "--via", "slurm", "--interval", "0.004")
+    argv = scan_argv(tmp_path / "out", "--via", "slurm", "--interval", "0.02")
     mark = tmp_path / "pid"
     script = 'echo $$ >"$1"; shift; exec "$@"'
     running = subprocess.Popen(
@@ -281,12 +271,9 @@ def test_a_killed_controller_leaves_no_agent_in_slurm(lab: Lab, slurm: SlurmClus
         stderr=subprocess.DEVNULL,
         stdin=subprocess.DEVNULL,
     )
-    journal = tmp_path / "out" / "scan.journal.jsonl"
-    end = time.monotonic() + 60
-    while not (journal.exists() and journal.read_bytes().count(b'"visit"') >= 8):
-        assert running.poll() is None and time.monotonic() < end
-        time.sleep(0.02)
+    assert wait_until(lambda: running.poll() is not None or has_visits(tmp_path / "out"), 100)
+    assert running.poll() is None
     assert len(agents_in(lab)) >= len(lab.hosts)
     os.kill(int(mark.read_text()), 9)
-    running.wait(30)
+    running.wait(100)
     assert no_agent_is_left(lab)

@@ -9,21 +9,28 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from netprobe.lab import Lab, down, find, load_spec, temporary, up
+from netprobe.lab import Lab, parse_spec, temporary
 from netprobe.probe.journal import read_journal
+from tests.probe.conftest import wait_until
 
 pytestmark = pytest.mark.lab
 
 
+# Racks further apart than what a busy machine adds, for the groups are part of what is looked at.
+SPEC = "{name: launchers, racks: [3, 3, 2], delay_inside: 50us, delay_between: 1ms}"
+
+
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
-    with temporary(load_spec("racks-6-6-4"), seed=31, sshd=True) as made:
+    with temporary(parse_spec(SPEC), seed=31, sshd=True) as made:
         yield made
 
 
@@ -31,8 +38,19 @@ def netprobe_argv(*args: str) -> list[str]:
     return [sys.executable, "-m", "netprobe", *args]
 
 
-def test_ssh_honours_the_users_config(lab: Lab, tmp_path: Path) -> None:
+@dataclass(frozen=True)
+class Scanned:
+    """A scan over ssh, whole chain: what it printed, its folder, and the addresses it was to probe."""
+
+    printed: dict[str, Any]
+    out: Path
+    addresses: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def over_ssh(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Scanned:
     """Aliases as targets, a port, an identity file, and other addresses to probe than ssh goes to."""
+    folder = tmp_path_factory.mktemp("ssh")
     assert lab.ssh_config_path is not None
     config = lab.ssh_config_path.read_text()
     assert "IdentityFile" in config and "Port" in config
@@ -43,21 +61,26 @@ def test_ssh_honours_the_users_config(lab: Lab, tmp_path: Path) -> None:
         added = ["ip", "-n", host.target, "addr", "add", f"{others[host.name]}/16", "dev", "eth0"]
         subprocess.run(added, check=True)
         lines.append(f"{host.name} target={host.target} address={others[host.name]}\n")
-    (tmp_path / "hosts").write_text("".join(lines))
-    out = tmp_path / "out"
-    argv = netprobe_argv("scan", "--hosts", str(tmp_path / "hosts"), "--ssh-config", str(lab.ssh_config_path))
+    (folder / "hosts").write_text("".join(lines))
+    out = folder / "out"
+    argv = netprobe_argv("scan", "--hosts", str(folder / "hosts"), "--ssh-config", str(lab.ssh_config_path))
     done = subprocess.run(
         lab.exec_argv(None, [*argv, "--fan-out", "16", "--out", str(out), "--json"]),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=150,
     )
     assert done.returncode == 0, done.stderr
-    scan = json.loads((out / "scan.json").read_text())
-    assert [host["status"] for host in scan["hosts"]] == ["ok"] * 16
-    assert {host["name"]: host["address"] for host in scan["hosts"]} == others
+    return Scanned(json.loads(done.stdout), out, others)
+
+
+def test_ssh_honours_the_users_config(lab: Lab, over_ssh: Scanned) -> None:
+    scan = json.loads((over_ssh.out / "scan.json").read_text())
+    assert [host["status"] for host in scan["hosts"]] == ["ok"] * 8
+    assert {host["name"]: host["address"] for host in scan["hosts"]} == over_ssh.addresses
     assert all(host["agent"]["hostname"] == host["name"] for host in scan["hosts"])
-    assert len(json.loads(done.stdout)["groups"]) == 3
+    found = {frozenset(group["hosts"]) for group in over_ssh.printed["groups"]}
+    assert found == {frozenset(group.hosts) for group in lab.truth().groups}
 
 
 def test_an_unknown_host_key_says_what_to_do(lab: Lab, tmp_path: Path) -> None:
@@ -71,7 +94,7 @@ def test_an_unknown_host_key_says_what_to_do(lab: Lab, tmp_path: Path) -> None:
         lab.exec_argv(None, [*argv, "--out", str(tmp_path / "out")]),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=150,
     )
     assert done.returncode == 4
     assert "host key" in done.stderr
@@ -80,14 +103,10 @@ def test_an_unknown_host_key_says_what_to_do(lab: Lab, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("mpirun") is None, reason="Open MPI's mpirun is not installed")
 def test_mpirun_puts_the_ranks_where_the_hostfile_says(
-    lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    lab: Lab, over_ssh: Scanned, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = tmp_path / "out"
-    argv = netprobe_argv("scan", "--hosts", str(lab.hosts_path), "--via", lab.via_template, "--json")
-    done = subprocess.run([*argv, "--out", str(out)], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    order = json.loads((out / "plan.json").read_text())["order"]
-    printed = shlex.split(json.loads(done.stdout)["command"])
+    order = json.loads((over_ssh.out / "plan.json").read_text())["order"]
+    printed = shlex.split(over_ssh.printed["command"])
     assert printed[0] == "mpirun" and printed[-1] == "PROGRAM"
     mca = {
         "plm_rsh_agent": " ".join(lab.rsh_agent_argv),
@@ -103,98 +122,74 @@ def test_mpirun_puts_the_ranks_where_the_hostfile_says(
     command += [*flags, *(word for key, value in mca.items() for word in ("--mca", key, value))]
     program = ["sh", "-c", 'echo "rank=$OMPI_COMM_WORLD_RANK host=$(hostname)"']
     done = subprocess.run(
-        lab.exec_argv(None, [*command, *program]), capture_output=True, text=True, timeout=60
+        lab.exec_argv(None, [*command, *program]), capture_output=True, text=True, timeout=150
     )
     assert done.returncode == 0, done.stderr
     words = [line.partition("rank=")[2].split() for line in done.stdout.splitlines() if "rank=" in line]
     placed = {int(rank): host.removeprefix("host=") for rank, host in words}
     with capsys.disabled():
         sys.stdout.write("\n" + "\n".join(f"rank {r} -> {placed[r]}" for r in sorted(placed)) + "\n")
-    assert [placed[rank] for rank in range(16)] == order
+    assert [placed[rank] for rank in range(8)] == order
 
 
-def is_running(pid: str) -> bool:
+def visits_in(out: Path) -> int:
+    journal = out / "scan.journal.jsonl"
+    return journal.read_bytes().count(b'{"visit"') if journal.exists() else 0
+
+
+@contextmanager
+def scan_under_way(out: Path, *args: str, visits: int = 1) -> Iterator[subprocess.Popen[str]]:
+    """A scan with so many visits behind it, and at a second or so a round most of them still before it."""
+    argv = netprobe_argv("scan", *args, "--interval", "0.01", "--out", str(out))
+    running = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
+        assert wait_until(lambda: running.poll() is not None or visits_in(out) >= visits, 100)
+        assert running.poll() is None
+        yield running
+    finally:
+        running.kill()
+        running.communicate()
 
 
-def processes_of(lab_name: str) -> list[int]:
+def agents_in(lab: Lab) -> list[int]:
     found = []
-    for host in find(lab_name).layout.everyone:
+    for host in lab.layout.everyone:
         listed = subprocess.run(["ip", "netns", "pids", host.target], capture_output=True, text=True)
-        found += [int(word) for word in listed.stdout.split()]
+        for pid in listed.stdout.split():
+            with suppress(OSError):
+                if b"-ISB\0" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    found.append(int(pid))
     return found
 
 
-def until_none(lab_name: str, seconds: float) -> list[int]:
-    """The processes in the lab's hosts that are left after at most ``seconds``."""
-    end = time.monotonic() + seconds
-    left = processes_of(lab_name)
-    while left and time.monotonic() < end:
-        time.sleep(0.1)
-        left = processes_of(lab_name)
-    return left
-
-
-def test_a_killed_controller_leaves_no_agent_and_a_whole_journal(tmp_path: Path) -> None:
-    name = f"killed-{os.getpid()}"
-    made = up(load_spec("racks-4x4"), seed=5, name=name)
-    try:
-        out = tmp_path / "out"
-        argv = netprobe_argv("scan", "--hosts", str(made.hosts_path), "--via", made.via_template)
-        running = subprocess.Popen([*argv, "--out", str(out), "-q"], start_new_session=True)
-        journal = out / "scan.journal.jsonl"
-        end = time.monotonic() + 60
-        while not (journal.exists() and journal.read_bytes().count(b'"visit"') >= 40):
-            assert running.poll() is None and time.monotonic() < end
-            time.sleep(0.05)
-        assert len(processes_of(name)) >= 16
+def test_a_killed_controller_leaves_no_agent_and_a_whole_journal(lab: Lab, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    reach = ("--hosts", str(lab.hosts_path), "--via", lab.via_template)
+    with scan_under_way(out, *reach, visits=8) as running:
+        assert len(agents_in(lab)) >= 8
         running.send_signal(signal.SIGKILL)
         running.wait()
-        written = journal.read_bytes().count(b"\n")
-        assert until_none(name, 5.0) == []
-        record = read_journal(journal)
-        assert len(record.visits) >= 40
-        assert len(record.visits) + len(record.notes) + 1 == written
-        assert all(visit.rtt_s.size for visit in record.visits)
-        of_the_lab = subprocess.run(
-            ["ip", "netns", "pids", made.layout.fabric_target], capture_output=True, text=True
-        ).stdout.split()
-        assert of_the_lab
-    finally:
-        down(name)
-    assert not [pid for pid in of_the_lab if is_running(pid)]
-    listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True).stdout
-    assert name not in listed
-    assert not Path(f"/run/netprobe/labs/{name}").exists()
+    journal = out / "scan.journal.jsonl"
+    written = journal.read_bytes().count(b"\n")
+    assert wait_until(lambda: not agents_in(lab), 60)
+    record = read_journal(journal)
+    assert 8 <= len(record.visits) < 56
+    assert len(record.visits) + len(record.notes) + 1 == written
+    assert all(visit.rtt_s.size for visit in record.visits)
 
 
-def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
-    name = f"interrupted-{os.getpid()}"
-    made = up(load_spec("racks-4x4"), seed=6, name=name)
-    try:
-        out = tmp_path / "out"
-        argv = netprobe_argv("scan", "--hosts", str(made.hosts_path), "--via", made.via_template)
-        running = subprocess.Popen([*argv, "--out", str(out)], stderr=subprocess.PIPE, text=True)
-        journal = out / "scan.journal.jsonl"
-        end = time.monotonic() + 60
-        while not (journal.exists() and journal.read_bytes().count(b'"visit"') >= 16):
-            assert running.poll() is None and time.monotonic() < end
-            time.sleep(0.05)
+def test_ctrl_c_keeps_what_was_measured(lab: Lab, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with scan_under_way(out, "--hosts", str(lab.hosts_path), "--via", lab.via_template) as running:
         running.send_signal(signal.SIGINT)
-        _, err = running.communicate(timeout=20)
-        assert running.returncode == 130
-        assert "interrupted" in err
-        assert "Traceback" not in err
-        scan = json.loads((out / "scan.json").read_text())
-        assert scan["status"] == "partial"
-        assert 16 <= len(scan["visits"]) < 240
-        assert until_none(name, 5.0) == []
-    finally:
-        down(name)
+        _, err = running.communicate(timeout=100)
+    assert running.returncode == 130
+    assert "interrupted" in err
+    assert "Traceback" not in err
+    scan = json.loads((out / "scan.json").read_text())
+    assert scan["status"] == "partial"
+    assert 1 <= len(scan["visits"]) < 56
+    assert wait_until(lambda: not agents_in(lab), 60)
 
 
 def test_lab_exec_runs_where_it_is_told(lab: Lab) -> None:
@@ -206,15 +201,12 @@ def test_lab_exec_runs_where_it_is_told(lab: Lab) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_lab_of_a_scan_goes_when_the_scan_is_ended(tmp_path: Path, number: signal.Signals) -> None:
-    out = tmp_path / "out"
-    running = subprocess.Popen(netprobe_argv("scan", "--lab", "racks-4x4", "--out", str(out), "-q"))
-    journal = out / "scan.journal.jsonl"
-    end = time.monotonic() + 60
-    while not (journal.exists() and journal.read_bytes().count(b'"visit"') >= 8):
-        assert running.poll() is None and time.monotonic() < end
-        time.sleep(0.05)
-    running.send_signal(number)
-    assert running.wait(20) == 130
+    spec, out = tmp_path / "spec.yaml", tmp_path / "out"
+    spec.write_text("{name: ended, racks: [2, 2]}\n")
+    with scan_under_way(out, "--lab", str(spec)) as running:
+        running.send_signal(number)
+        running.communicate(timeout=100)
+    assert running.returncode == 130
     assert json.loads((out / "scan.json").read_text())["status"] == "partial"
     listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True).stdout
     assert f"-{running.pid}." not in listed

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 from netprobe.lab import Lab, parse_spec, temporary
+from tests.probe.conftest import wait_until
 
 pytestmark = [
     pytest.mark.lab,
@@ -36,11 +36,10 @@ from netprobe.probe.ssh import SshLauncher
 config, how, *names = sys.argv[1:]
 
 async def main():
-    began = time.monotonic()
     launcher = SshLauncher(config=Path(config), fan_out=16)
-    payload = new_payload(lease_s=2, python=sys.executable)
+    payload = new_payload(lease_s=2 if how == "kill" else 600, python=sys.executable)
     up, failed = [], []
-    async for outcome in launcher.launch([make_host(name) for name in names], payload, 30):
+    async for outcome in launcher.launch([make_host(name) for name in names], payload, 100):
         (failed if isinstance(outcome, LaunchFailure) else up).append(outcome)
     ready = time.monotonic()
     if how == "kill":
@@ -52,7 +51,7 @@ async def main():
         await asyncio.gather(*(channel.reap(0.5) for channel in up))
     print(json.dumps({
         "up": len(up), "reasons": [f.reason for f in failed],
-        "launch_s": ready - began, "end_s": time.monotonic() - ready,
+        "end_s": time.monotonic() - ready,
     }))
 
 asyncio.run(main())
@@ -84,14 +83,12 @@ def another_sshd(lab: Lab, folder: Path, max_startups: str, *, on_controller: bo
     argv = [str(sshd), "-D", "-f", str(folder / "sshd.conf"), "-E", str(folder / "log")]
     daemon = subprocess.Popen(lab.exec_argv(None if on_controller else host.name, argv))
     try:
-        end = time.monotonic() + 10
-        while not (folder / "pid").exists():
-            assert daemon.poll() is None and time.monotonic() < end
-            time.sleep(0.01)
+        assert wait_until(lambda: daemon.poll() is not None or (folder / "pid").exists(), 60)
+        assert daemon.poll() is None
         yield folder / "log"
     finally:
         daemon.terminate()
-        daemon.wait(10)
+        daemon.wait(60)
 
 
 def client_config(lab: Lab, path: Path, extra: str) -> Path:
@@ -108,7 +105,7 @@ def client_config(lab: Lab, path: Path, extra: str) -> Path:
 
 def launch(lab: Lab, config: Path, names: list[str], how: str = "close") -> dict[str, Any]:
     argv = lab.exec_argv(None, [sys.executable, "-c", LAUNCH, str(config), how, *names])
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=150, check=False)
     assert done.returncode == 0, done.stderr[-800:]
     result: dict[str, Any] = json.loads(done.stdout)
     sys.stdout.write(f"{result}\n")
@@ -128,11 +125,8 @@ def agents_in(lab: Lab) -> list[int]:
     return found
 
 
-def no_agent_is_left(lab: Lab, seconds: float) -> bool:
-    end = time.monotonic() + seconds
-    while agents_in(lab) and time.monotonic() < end:
-        time.sleep(0.05)
-    return not agents_in(lab)
+def no_agent_is_left(lab: Lab) -> bool:
+    return wait_until(lambda: not agents_in(lab), 60)
 
 
 def test_sixteen_logins_at_once_survive_a_server_that_lets_four_in(lab: Lab, tmp_path: Path) -> None:
@@ -146,7 +140,7 @@ def test_sixteen_logins_at_once_survive_a_server_that_lets_four_in(lab: Lab, tmp
     sys.stdout.write(f"{dropped} logins dropped\n")
     assert (result["up"], result["reasons"]) == (16, [])
     assert dropped > 0  # or nothing was tested
-    assert no_agent_is_left(lab, 4)
+    assert no_agent_is_left(lab)
 
 
 def test_a_jump_host_of_the_default_limits_drops_nobody(lab: Lab, tmp_path: Path) -> None:
@@ -162,14 +156,14 @@ def test_a_jump_host_of_the_default_limits_drops_nobody(lab: Lab, tmp_path: Path
     assert (result["up"], result["reasons"]) == (16, [])
     assert text.count("Accepted publickey") == 16
     assert "drop connection" not in text
-    assert no_agent_is_left(lab, 4)
+    assert no_agent_is_left(lab)
 
 
 @pytest.mark.parametrize("how", ["close", "kill"])
 def test_a_control_master_holds_nothing_up(lab: Lab, tmp_path: Path, how: str) -> None:
     """Its background process keeps ssh's standard error open; a killed client gives no end of input."""
     sockets = tempfile.mkdtemp(prefix="np-", dir="/tmp")  # a socket's path is short, pytest's are not
-    extra = f"Host *\n  ControlMaster auto\n  ControlPath {sockets}/%C\n  ControlPersist 30\n"
+    extra = f"Host *\n  ControlMaster auto\n  ControlPath {sockets}/%C\n  ControlPersist 600\n"
     for host in lab.hosts:
         extra += f"Host {host.name}\n  HostName {host.address}\n  Port 2222\n"
     config = client_config(lab, tmp_path / "config", extra)
@@ -178,10 +172,10 @@ def test_a_control_master_holds_nothing_up(lab: Lab, tmp_path: Path, how: str) -
         for _ in range(2):  # the first makes the masters, the second goes through them
             result = launch(lab, config, names, how)
             assert (result["up"], result["reasons"]) == (4, [])
-            assert result["end_s"] < 5
-            assert no_agent_is_left(lab, 6)  # the lease is 2 s
+            assert result["end_s"] < 60  # and not ControlPersist
+            assert no_agent_is_left(lab)  # by the end of its input, or by its lease
     finally:
         for name in names:
             stop = ["ssh", "-F", str(config), "-O", "exit", name]
-            subprocess.run(lab.exec_argv(None, stop), capture_output=True, timeout=10, check=False)
+            subprocess.run(lab.exec_argv(None, stop), capture_output=True, timeout=60, check=False)
         shutil.rmtree(sockets, ignore_errors=True)

@@ -21,7 +21,7 @@ needs_sshd = pytest.mark.skipif(
 
 def _run(argv: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        argv, capture_output=True, text=True, timeout=30, check=False, stdin=subprocess.DEVNULL
+        argv, capture_output=True, text=True, timeout=100, check=False, stdin=subprocess.DEVNULL
     )
 
 
@@ -81,7 +81,7 @@ def test_every_host_is_reached_by_ssh_with_the_written_config() -> None:
         ]
         names = [host.name for host in lab.hosts for _ in range(2)]
         for name, one in zip(names, running, strict=True):
-            stdout, stderr = one.communicate(timeout=30)
+            stdout, stderr = one.communicate(timeout=100)
             assert stdout.splitlines()[:1] == [name], stderr
         assert not _listens_outside()
         for key in ("id_ed25519", "host_ed25519"):

@@ -79,11 +79,11 @@ def _sent_ns(sock: socket.socket) -> int:
 
 def _probe(near: socket.socket, far: socket.socket, payload: bytes) -> float | None:
     near.sendto(payload, far.getsockname())
-    request = _receive(far, 1.0)
+    request = _receive(far, 5.0)
     if request is None:
         return None
     far.sendto(payload, near.getsockname())
-    reply = _receive(near, 1.0)
+    reply = _receive(near, 5.0)
     if reply is None:
         return None
     return ((reply[1] - _sent_ns(near)) - (_sent_ns(far) - request[1])) / 1e9
@@ -112,7 +112,7 @@ def _arrivals(count: int, ends: Sequence[str]) -> list[float]:
         near.sendto(struct.pack("!Q", number), far.getsockname())
         time.sleep(0.0005)
     arrived = 0
-    while select.select([far], [], [], 0.2)[0]:
+    while arrived < count and select.select([far], [], [], 0.5)[0]:
         far.recv(64)
         arrived += 1
     return [arrived]
@@ -129,7 +129,7 @@ def _routers(size: int, ends: Sequence[str]) -> list[float]:
     for ttl in range(1, 9):
         near.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, ttl)
         near.send(b"x")
-        if select.select([near, far], [], [], 2.0)[0] == [far]:
+        if select.select([near, far], [], [], 20.0)[0] == [far]:
             far.recv(64)
             found.append(0.0)
             break

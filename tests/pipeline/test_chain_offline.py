@@ -180,12 +180,12 @@ def test_one_slow_host_does_not_hide_the_racks(racks: tuple[int, ...], seed: int
 
 def test_slow_hosts_alone_are_no_locality() -> None:
     found = 0
-    for seed in range(20):
+    for seed in range(10):
         rtt = rack_rtt((12,), seed=seed, noise_s=20e-6)
         rtt[4, :] += 1e-3
         rtt[:, 4] += 1e-3
         found += map_scan(make_scan(rtt, visits=False)).verdict.locality == "found"
-    assert found <= 2
+    assert found <= 1
 
 
 def test_every_scan_that_can_be_asked_for_can_be_mapped() -> None:

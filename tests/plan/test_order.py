@@ -40,9 +40,9 @@ def as_ring(order: list[str]) -> list[str]:
 def test_the_order_of_the_list_decides_only_the_root(rng: random.Random, objective: Objective) -> None:
     hosts = named(16)
     shuffle = list(range(16))
-    plain = plan_of(hosts, shuffle, objective, iterations=200)
+    plain = plan_of(hosts, shuffle, objective, iterations=60)
     rng.shuffle(shuffle)
-    other = plan_of(hosts, shuffle, objective, iterations=200)
+    other = plan_of(hosts, shuffle, objective, iterations=60)
     assert other.order[0] == hosts[shuffle[0]].name
     assert as_ring(other.order) == as_ring(plain.order)
     assert (other.cost_s, other.lower_bound_s) == (plain.cost_s, plain.lower_bound_s)

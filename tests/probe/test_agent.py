@@ -38,7 +38,7 @@ def probe(agent: AgentProcess, port: int, count: int) -> None:
         {
             "type": "probe", "id": 2, "token": TOKEN, "address": "127.0.0.1", "port": port,
             "source": "127.0.0.1", "ssid": 1,
-            "count": count, "interval_ns": 1_000_000, "timeout_ns": 10**9, "stamps": "kernel",
+            "count": count, "interval_ns": 1_000_000, "timeout_ns": 10**10, "stamps": "kernel",
         }
     )  # fmt: skip
 
@@ -64,7 +64,7 @@ def test_an_agent_probes_itself(start_agent: StartAgent) -> None:
     assert (task, done["id"], done["type"]) == (2, 2, "done")
     assert (done["sent"], done["received"]) == (20, 20)
     assert done["stamps"] == "kernel" and len(samples) >= 18
-    assert all(0 < rtt < 10**8 for _, _, rtt in samples)
+    assert all(0 < rtt < 10**10 for _, _, rtt in samples)
     assert [seq for seq, _, _ in samples] == sorted({seq for seq, _, _ in samples})
 
 
@@ -107,18 +107,18 @@ def test_the_end_of_input_ends_an_agent_in_the_middle_of_a_task(start_agent: Sta
     probe(agent, open_port(agent), 100_000)
     assert agent.child.stdin is not None
     agent.child.stdin.close()
-    assert agent.child.wait(3) == 0
+    assert agent.child.wait(60) == 0
 
 
 def test_the_lease_ends_an_agent_whose_controller_falls_silent(start_agent: StartAgent) -> None:
-    agent = start_agent(lease_s=0.5)
+    agent = start_agent(lease_s=1.0)
     probe(agent, open_port(agent), 100_000)
-    assert agent.child.wait(4) == -signal.SIGALRM
+    assert agent.child.wait(60) == -signal.SIGALRM
 
 
 def test_the_lease_is_renewed_by_pings(start_agent: StartAgent) -> None:
-    agent = start_agent(lease_s=0.5)
-    probe(agent, open_port(agent), 1500)  # takes three leases
+    agent = start_agent(lease_s=1.5)
+    probe(agent, open_port(agent), 3500)  # takes more than two leases
     kind = None
     while kind != messages.SAMPLES_FRAME:
         agent.send({"type": "ping", "id": 7})
@@ -142,14 +142,14 @@ def test_garbage_from_the_controller_ends_an_agent(start_agent: StartAgent) -> N
     agent = start_agent()
     assert agent.child.stdin is not None and agent.child.stderr is not None
     agent.child.stdin.write(b"\xff" * 10)
-    assert agent.child.wait(3) == 1
+    assert agent.child.wait(60) == 1
     assert b"unknown kind" in agent.child.stderr.read()
 
 
 def test_quit_ends_an_agent(start_agent: StartAgent) -> None:
     agent = start_agent()
     agent.send({"type": "quit"})
-    assert agent.child.wait(3) == 0
+    assert agent.child.wait(60) == 0
 
 
 def test_the_command_is_safe_in_any_shell_and_holds_no_secret() -> None:
@@ -172,6 +172,23 @@ def test_the_archive_is_the_agent_and_always_the_same() -> None:
     assert agent_archive() == first
     names = zipfile.ZipFile(BytesIO(first)).namelist()
     assert "netprobe_agent/main.py" in names and all(name.startswith("netprobe_agent/") for name in names)
+
+
+def test_bytecode_is_used_where_it_fits_and_the_source_elsewhere(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import netprobe_agent.main as m; "
+        "print(m.__cached__ if m.__file__ == m.__cached__ else m.__file__)"
+    )
+    own, foreign = tmp_path / "own.zip", tmp_path / "foreign.zip"
+    own.write_bytes(agent_archive())
+    with zipfile.ZipFile(own) as archive, zipfile.ZipFile(foreign, "w") as other:
+        for name in archive.namelist():
+            data = archive.read(name)
+            other.writestr(name, b"\xff\xff" + data[2:] if name.endswith(".pyc") else data)
+    for archive_path, ending in ((own, "main.pyc"), (foreign, "main.py")):
+        argv = [sys.executable, "-ISB", "-c", code, str(archive_path)]
+        said = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.strip()
+        assert said.endswith(f"/netprobe_agent/{ending}"), said
 
 
 def test_the_agent_loads_no_heavy_module(tmp_path: Path) -> None:

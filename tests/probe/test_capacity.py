@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from netprobe.core.errors import InputError
 from netprobe.probe.capacity.estimate import Estimates, Reading, estimate
-from netprobe.probe.capacity.experiments import Experiment, experiments
+from netprobe.probe.capacity.experiments import Experiment, experiments, extent_of_tests, most_flows
 from netprobe.probe.capacity.run import CapacityOptions
 
 Groups = list[list[int]]
@@ -52,6 +52,16 @@ def test_flows_share_only_what_a_test_means_them_to_share(sizes: list[int], at_o
                 assert len(peers) >= min(2, len(members) - 1)
     wanted = {(kind, group) for kind in ("up", "down") for group in range(len(groups)) if len(groups) > 1}
     assert {(one.kind, one.group) for one in plan if one.kind != "hosts"} == wanted
+
+
+@given(SIZES, st.integers(1, 3), st.integers(0, 5))
+def test_what_the_tests_will_be_is_counted_without_making_them(
+    sizes: list[int], repeats: int, at_once: int
+) -> None:
+    plan = experiments(grouped(sizes), repeats=repeats, at_once=at_once)
+    extent = extent_of_tests(sizes, repeats=repeats, at_once=at_once)
+    assert (extent.rounds, extent.links) == (len(plan), sum(len(one.flows) for one in plan))
+    assert most_flows(sizes, at_once=at_once) == max((len(one.flows) for one in plan), default=0)
 
 
 def fair(

@@ -23,9 +23,9 @@ from netprobe.probe.via import parse_via
 
 pytestmark = pytest.mark.lab
 
-RATE_BIT_S = 100e6
+RATE_BIT_S = 50e6
 GOODPUT = RATE_BIT_S / 8 * 1448 / 1514  # payload of full frames, without their checksum and preamble
-SPEC = "{name: goodput-4to1, racks: [4, 4], host_rate: 100Mbit/s, uplink_rate: 100Mbit/s}"
+SPEC = "{name: goodput-4to1, racks: [4, 4], delay_between: 1ms, host_rate: 50Mbit/s, uplink_rate: 50Mbit/s}"
 
 
 @pytest.fixture(scope="module")
@@ -54,17 +54,16 @@ def racks_of(lab: Lab) -> list[int]:
 def test_no_reading_depends_on_its_round(lab: Lab, outcome: ScanOutcome) -> None:
     assert outcome.scan.status == "ok"
     matrix: FloatMatrix = outcome.scan.goodput_bytes_per_s["goodput"]
-    # What the machine itself slowed down is flagged, and says nothing of the rounds.
-    trusted = np.zeros(matrix.shape, dtype=bool)
-    for visit in outcome.visits:
-        if visit.goodput is not None and not visit.goodput.flags:
-            trusted[visit.src, visit.dst] = True
-    if trusted.sum() < 28:
-        pytest.skip("this machine is too busy for half of the readings")
-    error = matrix[trusted] / GOODPUT - 1
-    # With two flows on an uplink a reading is half of this.
-    assert np.abs(np.median(error)) < 0.02
-    assert np.abs(error).max() < 0.1
+    racks = np.array(racks_of(lab))
+    # With two flows on an uplink at once, or two ends in one host, half of the rate would be left to each. A
+    # busy moment of this machine may slow some readings, and none is faster than what the switch lets pass.
+    for links in (
+        racks[:, None] != racks[None, :],
+        (racks[:, None] == racks[None, :]) & ~np.eye(8, dtype=bool),
+    ):
+        share = matrix[links] / GOODPUT
+        assert np.isfinite(share).all()
+        assert 0.75 < np.median(share) < 1.1, share
 
 
 def test_each_uplink_has_one_flow_at_the_most_and_the_visits_show_it(lab: Lab, outcome: ScanOutcome) -> None:

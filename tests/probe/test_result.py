@@ -7,10 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from netprobe.core.errors import NothingMeasuredError
+from netprobe.core.scan import Measurement
 from netprobe.probe.methods.stamp import Stamp
 from netprobe.probe.options import ScanOptions
+from netprobe.probe.percentile import percentiles
 from netprobe.probe.result import HostOutcome, ScanOutcome, build_outcome, sample_table, successive_variation
 from netprobe.probe.visits import VisitResult
 
@@ -65,6 +69,23 @@ def test_a_silent_pair_has_null_cells_and_a_loss_of_one() -> None:
     assert scan.status == "partial" and scan.reason == "2 of 3 hosts partial"
     assert [host.status for host in scan.hosts] == ["partial", "partial", "ok"]
     assert scan.hosts[0].reason == "no reading with b: no answer"
+
+
+def test_a_link_without_goodput_makes_its_hosts_partial() -> None:
+    goodput = Measurement(
+        id="goodput", key="goodput_bytes_per_s", method="tcp", unit="B/s", statistic="median"
+    )
+    silent = visit(0, 2, [], measurement="goodput", sent=0, received=0, reason="nothing came")
+    scan = build_outcome(
+        OK,
+        [*FULL, silent],
+        OPTIONS,
+        measurements=[Stamp(OPTIONS).measurement, goodput],
+        rounds=7,
+        duration_s=1.0,
+    ).scan
+    assert [host.status for host in scan.hosts] == ["partial", "ok", "partial"]
+    assert scan.status == "partial" and scan.hosts[0].reason == "no goodput with c: nothing came"
 
 
 def test_an_unreachable_host_leaves_the_others_ok() -> None:
@@ -126,3 +147,12 @@ def test_the_sample_table_lists_visits_in_the_documents_order() -> None:
     assert table["src"].tolist() == [0, 2, 1] and table["round"].tolist() == [1, 3, 5]
     assert table["seq"].dtype == np.uint32 and table["visit_start"].dtype == np.int64
     assert sample_table([])["visit_start"].tolist() == [0]
+
+
+@given(
+    samples=st.lists(st.floats(1e-7, 10, allow_nan=False), min_size=1, max_size=130),
+    wanted=st.lists(st.sampled_from([0, 1, 10, 25, 50, 90, 99, 100]), min_size=1, max_size=5),
+)
+def test_percentiles_are_numpys_to_the_bit(samples: list[float], wanted: list[float]) -> None:
+    values = np.array(samples)
+    assert percentiles(values, wanted) == np.percentile(values, wanted).tolist()

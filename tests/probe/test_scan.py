@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -27,7 +26,8 @@ from netprobe.probe.session import measure, run_scan
 
 from .conftest import agents_of, hosts_named, is_running, wait_until
 
-QUICK = ScanOptions(probes_per_visit=20, interval_s=0.0005, timeout_s=0.3)
+# An answer that comes late on a busy machine is an answer: only where none can come is the time-out short.
+QUICK = ScanOptions(probes_per_visit=20, interval_s=0.0005, timeout_s=10)
 ON_LOOPBACK = hosts_named("a", address="127.0.0.1") + hosts_named("b", address="127.0.0.2")
 
 
@@ -99,16 +99,16 @@ def test_a_noisy_login_shell_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "reason"),
+    ("script", "reason", "wait_s"),
     [
-        ("exec no-such-python", r"a, b: no Python on the host \(python3 not found\)"),
-        ("exec sleep 60", "no answer from the agent within 1 s"),
-        ("exit 0", "the stream ended before the agent answered"),
-        ("exec cat /dev/zero", "printed more than"),
+        ("exec no-such-python", r"a, b: no Python on the host \(python3 not found\)", 60),
+        ("exec sleep 60", "no answer from the agent within 1 s", 1),
+        ("exit 0", "the stream ended before the agent answered", 60),
+        ("exec cat /dev/zero", "printed more than", 60),
     ],
 )
-def test_when_no_host_can_be_reached_each_reason_is_named(script: str, reason: str) -> None:
-    options = ScanOptions(start_timeout_s=1, probes_per_visit=5)
+def test_when_no_host_can_be_reached_each_reason_is_named(script: str, reason: str, wait_s: float) -> None:
+    options = ScanOptions(start_timeout_s=wait_s, probes_per_visit=5)
     with pytest.raises(NothingMeasuredError, match=reason):
         run_scan(ON_LOOPBACK, through_sh(script), options)
 
@@ -159,18 +159,17 @@ class Watch:
     ("number", "reason"), [(signal.SIGKILL, "the agent ended"), (signal.SIGSTOP, "the agent hangs")]
 )
 def test_an_agent_that_dies_or_hangs_costs_its_own_cells(number: signal.Signals, reason: str) -> None:
-    options = ScanOptions(probes_per_visit=20, interval_s=0.0005, timeout_s=0.2, lease_s=2)
+    options = ScanOptions(probes_per_visit=20, interval_s=0.0005, timeout_s=0.2, lease_s=4)
     watch = Watch(2, lambda: os.kill(agents_of(os.getpid())[0], number))
-    began = time.monotonic()
     scan = run_scan(hosts_named("a", "b", "c", "d"), LocalLauncher(), options, on_event=watch).scan
-    assert time.monotonic() - began < 15
     assert scan.status == "partial" and [event.reason.startswith(reason) for event in watch.failed] == [True]
     (victim,) = [i for i, host in enumerate(scan.hosts) if host.status == "failed"]
     assert scan.hosts[victim].reason == watch.failed[0].reason
     others = [i for i in range(4) if i != victim]
     assert np.isfinite(scan.rtt_s.p10[np.ix_(others, others)]).sum() == 6
     assert all(scan.hosts[i].status == "ok" for i in others)
-    assert len(scan.visits) == 12  # also those that could not be made, each with its reason
+    # Also those that could not be made, each with its reason; some of them twice.
+    assert len({(v.src, v.dst) for v in scan.visits}) == 12
     lost = [v for v in scan.visits if v.samples == 0]
     assert lost and all(v.reason for v in lost)
 
@@ -225,7 +224,7 @@ def test_what_a_launcher_leaves_running_is_ended_with_it(tmp_path: Path) -> None
     launcher = through_sh(f"sleep 60 & echo $! >> {pids}; exit 7")
     with pytest.raises(NothingMeasuredError, match="exit code 7"):
         run_scan(ON_LOOPBACK, launcher, QUICK)
-    assert wait_until(lambda: not any(map(is_running, map(int, pids.read_text().split()))), 2)
+    assert wait_until(lambda: not any(map(is_running, map(int, pids.read_text().split()))), 30)
 
 
 def test_a_bad_template_starts_nothing() -> None:
@@ -237,31 +236,31 @@ def test_stopping_in_the_middle_of_the_start_leaves_no_process() -> None:
     async def main() -> None:
         stop = asyncio.Event()
         asyncio.get_running_loop().call_later(0.15, stop.set)
-        outcome = await measure(ON_LOOPBACK, through_sh("exec sleep 60"), options=QUICK, stop=stop)
+        measuring = measure(ON_LOOPBACK, through_sh("exec sleep 600"), options=options, stop=stop)
+        outcome = await asyncio.wait_for(measuring, 60)  # and not the start time-out
         assert outcome.interrupted and outcome.scan.status == "failed"
 
-    began = time.monotonic()
+    options = ScanOptions(start_timeout_s=500, probes_per_visit=5)
     asyncio.run(main())
-    assert time.monotonic() - began < 2
 
 
 @pytest.fixture
 def start_scan(tmp_path: Path) -> Iterator[Callable[[], tuple[subprocess.Popen[str], list[int], Path]]]:
-    """Starts a long scan in another process and waits for its first visits."""
+    """Starts a scan of ten rounds of half a second in another process and waits for the first of them."""
     started: list[subprocess.Popen[str]] = []
 
     def start() -> tuple[subprocess.Popen[str], list[int], Path]:
         script = Path(__file__).with_name("scan_process.py")
         journal = tmp_path / "journal"
         running = subprocess.Popen(
-            [sys.executable, str(script), str(journal), "4", "0.005"], stdout=subprocess.PIPE, text=True
+            [sys.executable, str(script), str(journal), "6", "0.01"], stdout=subprocess.PIPE, text=True
         )
         started.append(running)
         assert running.stdout is not None
         for _ in range(3):
             assert running.stdout.readline() == "visit\n"
         agents = agents_of(running.pid)
-        assert len(agents) == 4
+        assert len(agents) == 6
         return running, agents, journal
 
     yield start
@@ -274,24 +273,22 @@ StartScan = Callable[[], tuple["subprocess.Popen[str]", list[int], Path]]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_scan_ends_cleanly_within_two_seconds(
+def test_an_interrupted_scan_ends_cleanly_long_before_its_last_round(
     start_scan: StartScan, number: signal.Signals
 ) -> None:
     running, agents, journal = start_scan()
-    began = time.monotonic()
     running.send_signal(number)
-    said, _ = running.communicate(timeout=10)
-    assert time.monotonic() - began < 2
+    said, _ = running.communicate(timeout=60)
     assert said.splitlines()[-1] == "interrupted=True status=partial"
     assert running.returncode == 0
     assert not any(map(is_running, agents))
-    assert len(read_journal(journal).visits) >= 3
+    assert 3 <= len(read_journal(journal).visits) < 30
 
 
 def test_a_killed_controller_leaves_no_agent_and_a_readable_journal(start_scan: StartScan) -> None:
     running, agents, journal = start_scan()
     running.kill()
-    assert wait_until(lambda: not any(map(is_running, agents)), 5)
+    assert wait_until(lambda: not any(map(is_running, agents)), 60)
     record = read_journal(journal)
     assert len(record.visits) >= 3
     assert all(visit.rtt_s.size > 0 for visit in record.visits)

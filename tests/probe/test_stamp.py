@@ -14,6 +14,8 @@ from netprobe.probe.agent import packet
 from netprobe.probe.agent.reflector import Reflector
 from netprobe.probe.agent.sender import Series
 
+# An answer that comes late on a busy machine is an answer: only where none can come is the time-out short.
+PATIENT_NS, SHORT_NS = 10**10, 3 * 10**8
 TOKEN = bytes(range(16))
 Reflect = Callable[..., Reflector]
 
@@ -44,14 +46,14 @@ def has_ipv6() -> bool:
 def series(
     port: int, address: str = "127.0.0.1", *, count: int = 20, best: str = "kernel", **fields: Any
 ) -> Series:
-    values = {"source": address, "token": TOKEN, "ssid": 9, "interval_ns": 500_000, "timeout_ns": 300_000_000}
+    values = {"source": address, "token": TOKEN, "ssid": 9, "interval_ns": 500_000, "timeout_ns": PATIENT_NS}
     return Series(address, port, count=count, best=best, **{**values, **fields})
 
 
 def bound(address: str = "127.0.0.1") -> socket.socket:
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sock.bind((address, 0))
-    sock.settimeout(5)
+    sock.settimeout(60)
     return sock
 
 
@@ -63,7 +65,7 @@ def test_a_series_reads_with_kernel_stamps(reflect: Reflect, address: str) -> No
     assert (result["sent"], result["received"], result["reason"]) == (20, 20, None)
     assert result["stamps"] == "kernel"
     assert len(result["samples"]) + result["rejected"] == 20  # the flush fetched the last stamp
-    assert all(0 < rtt < 50_000_000 for _, _, rtt in result["samples"])
+    assert all(0 < rtt < PATIENT_NS for _, _, rtt in result["samples"])
 
 
 @pytest.mark.parametrize(
@@ -86,9 +88,9 @@ def test_fallbacks_read_and_say_what_they_are(
 
 def test_a_dead_port_costs_the_time_out_and_counts_honestly() -> None:
     with bound() as silent:
-        result = series(silent.getsockname()[1], count=30).run()
+        result = series(silent.getsockname()[1], count=30, timeout_ns=SHORT_NS).run()
     assert (result["sent"], result["received"], result["samples"]) == (30, 0, [])
-    assert result["duration_ns"] < 2_000_000_000
+    assert SHORT_NS < result["duration_ns"] < 30 * SHORT_NS  # one time-out, not one a probe
 
 
 def test_a_refused_port_ends_the_series_at_once() -> None:
@@ -96,7 +98,7 @@ def test_a_refused_port_ends_the_series_at_once() -> None:
         port = sock.getsockname()[1]
     result = series(port, count=1000).run()
     assert result["received"] == 0 and "ECONNREFUSED" in result["reason"]
-    assert result["duration_ns"] < 250_000_000
+    assert result["sent"] < 1000
 
 
 def test_only_packets_with_the_scans_token_are_answered(reflect: Reflect) -> None:
@@ -183,7 +185,7 @@ def test_duplicates_are_counted_once(reflect: Reflect) -> None:
         stop.set()
         with bound() as last:
             last.sendto(packet.build_probe(0, 0, 0, TOKEN), sock.getsockname())
-        thread.join(5)
+        thread.join(60)
     assert (result["sent"], result["received"]) == (10, 10)
     assert result["duplicates"] >= 9
     assert result["stamps"] == "user"
@@ -192,5 +194,5 @@ def test_duplicates_are_counted_once(reflect: Reflect) -> None:
 def test_a_closed_reflector_answers_no_more(reflect: Reflect) -> None:
     reflector = reflect()
     reflector.close()
-    result = series(reflector.port, count=5).run()
+    result = series(reflector.port, count=5, timeout_ns=SHORT_NS).run()
     assert result["received"] == 0

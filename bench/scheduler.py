@@ -1,0 +1,185 @@
+"""What the controller itself costs: planning rounds, and a scan of all pairs whose agents answer at once, in memory.
+
+The scheduler, the connections, the checks of what agents send, the journal and the document are the real
+ones; the agents are a few lines in this process, whose own time is measured and taken off.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import resource
+import tempfile
+import time
+import tracemalloc
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+from _tables import heading, table
+
+from netprobe.core.hosts import Host
+from netprobe.probe.agent import messages
+from netprobe.probe.journal import Journal
+from netprobe.probe.launch import Channel
+from netprobe.probe.options import ScanOptions
+from netprobe.probe.rounds import two_passes
+from netprobe.probe.session import measure
+from netprobe.probe.visits import VisitResult
+
+PLANNED = (1024, 4096)
+
+
+class InMemory:
+    """An agent that answers as soon as it is asked, with the same readings each time."""
+
+    spent_s = 0.0
+
+    def __init__(self, host: Host, index: int, probes: int) -> None:
+        self.host = host
+        self.reader = asyncio.StreamReader()
+        self._probes = probes
+        address = f"10.{index >> 16}.{index >> 8 & 255}.{index & 255}"
+        hello = {
+            "type": "hello", "protocol": messages.PROTOCOL, "agent": messages.AGENT_VERSION, "python": "3.11.0",
+            "hostname": host.name, "kernel": "Linux", "machine": "x86_64", "pid": 1 + index, "boot_id": str(index),
+            "netns": str(index), "addresses": [{"address": address, "interface": "eth0", "preferred": True}],
+        }  # fmt: skip
+        self.reader.feed_data(messages.json_frame(hello))
+
+    def write(self, data: bytes) -> None:
+        """Take frames and answer each."""
+        began = time.perf_counter()
+        while data:
+            _, length = messages.parse_header(data[: messages.HEADER_BYTES])
+            end = messages.HEADER_BYTES + length
+            self._answer(json.loads(data[messages.HEADER_BYTES : end]))
+            data = data[end:]
+        InMemory.spent_s += time.perf_counter() - began
+
+    def _answer(self, message: dict[str, object]) -> None:
+        kind, id_ = message["type"], message.get("id")
+        if kind == "open":
+            self._say({"type": "opened", "id": id_, "port": 20000, "stamps": "kernel"})
+        elif kind == "ping":
+            self._say({"type": "pong", "id": id_})
+        elif kind == "probe":
+            samples = [(seq, seq * 1000, 100000 + seq) for seq in range(1, self._probes + 1)]
+            self.reader.feed_data(messages.samples_frame(int(str(id_)), samples))
+            counts = {
+                "sent": self._probes,
+                "received": self._probes,
+                "duplicates": 0,
+                "rejected": 0,
+                "unsent": 0,
+            }
+            self._say(
+                {
+                    "type": "done",
+                    "id": id_,
+                    "source_port": 40000,
+                    "stamps": "kernel",
+                    "reason": None,
+                    **counts,
+                }
+            )
+
+    def _say(self, message: dict[str, object]) -> None:
+        self.reader.feed_data(messages.json_frame(message))
+
+    def queued_bytes(self) -> int:
+        """None ever wait."""
+        return 0
+
+    def diagnosis(self) -> str | None:
+        """It says nothing."""
+        return None
+
+    def close(self) -> None:
+        """End of its output."""
+        self.reader.feed_eof()
+
+    async def reap(self, grace_s: float) -> None:
+        """There is no process."""
+
+    def kill(self) -> None:
+        """There is no process."""
+
+
+class Launcher:
+    """Agents in memory."""
+
+    local = False
+
+    def __init__(self, probes: int) -> None:
+        self._probes = probes
+
+    def check(self, hosts: Sequence[Host]) -> None:
+        """All are there."""
+
+    async def launch(self, hosts: Sequence[Host], *_unused: object) -> AsyncIterator[Channel]:
+        """All at once."""
+        for index, host in enumerate(hosts):
+            yield InMemory(host, index + 1, self._probes)
+
+
+def scan(hosts: int, probes: int) -> tuple[str, ...]:
+    """One scan of all pairs."""
+    names = [Host(name=f"h{index:04d}") for index in range(hosts)]
+    options = ScanOptions(probes_per_visit=probes, audit=False)
+    InMemory.spent_s, last = 0.0, [0.0]
+
+    class Timed(Journal):
+        def visit(self, visit: VisitResult) -> None:
+            super().visit(visit)
+            last[0] = time.perf_counter()
+
+    with tempfile.TemporaryDirectory() as folder, Timed(Path(folder) / "j", names, {}) as journal:
+        began = time.perf_counter()
+        outcome = asyncio.run(measure(names, Launcher(probes), options=options, journal=journal))
+        end = time.perf_counter()
+        size = (Path(folder) / "j").stat().st_size
+    links = len(outcome.visits)
+    rounds_s, build_s = last[0] - began - InMemory.spent_s, end - last[0]
+    return (
+        f"{hosts}",
+        f"{links}",
+        f"{probes}",
+        f"{rounds_s:.1f} s",
+        f"{1e6 * rounds_s / links:.0f} us",
+        f"{build_s:.1f} s ({1e6 * build_s / links:.0f} us a link)",
+        f"{size / 1e6:.0f} MB",
+        f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:.0f} MB",
+    )
+
+
+def main() -> None:
+    """Plans, then scans."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--hosts", default="64,256")
+    parser.add_argument("--probes", type=int, default=20)
+    options = parser.parse_args()
+    rows = []
+    for hosts in PLANNED:
+        began = time.perf_counter()
+        rounds = two_passes(range(hosts))
+        links = sum(len(rounds.ends(turn)) for turn in range(len(rounds)))
+        took = time.perf_counter() - began
+        assert links == rounds.links
+        tracemalloc.start()
+        kept = two_passes(range(hosts))
+        assert kept[len(kept) // 2]
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        rows.append((hosts, len(rounds), links, f"{took:.2f} s", f"{peak / 1e6:.1f} MB"))
+    heading("planning: all rounds of both passes, one at a time")
+    table(("hosts", "rounds", "links", "all rounds", "most memory"), rows)
+    heading(f"scans of all pairs, agents in memory, {options.probes} probes a visit")
+    table(
+        ("hosts", "links", "probes", "rounds", "a link", "document", "journal", "peak memory"),
+        [scan(int(hosts), options.probes) for hosts in options.hosts.split(",")],
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""Commands whose modules are imported when they are called: ``netprobe --help`` needs none of them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lazy:
+    """A command, or a typer application of several, and the line that help has for it."""
+
+    module: str
+    name: str
+    help: str
+
+    def load(self, command: str) -> Any:
+        """The command as typer makes it, under this name."""
+        found: typer.Typer | Callable[..., Any] = getattr(importlib.import_module(self.module), self.name)
+        if isinstance(found, typer.Typer):
+            made = typer.main.get_command(found)
+        else:
+            app = typer.Typer(add_completion=False, rich_markup_mode=None)
+            app.command(command)(found)
+            made = typer.main.get_command(app)
+        made.name = command
+        return made
+
+
+class LazyCommands(dict[str, Any]):
+    """A command by its name, made when it is first asked for."""
+
+    def __getitem__(self, name: str) -> Any:
+        found = super().__getitem__(name)
+        if isinstance(found, Lazy):
+            found = self[name] = found.load(name)
+        return found
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """As of a dictionary."""
+        return self[name] if name in self.keys() else default
+
+    def items(self) -> Any:
+        """All of them, made."""
+        return [(name, self[name]) for name in self]
+
+    def values(self) -> Any:
+        """All of them, made."""
+        return [self[name] for name in self]
+
+
+def group_of(known: Mapping[str, Lazy]) -> type[TyperGroup]:
+    """A class for ``typer.Typer(cls=...)`` whose commands are these, in this order."""
+
+    class LazyGroup(TyperGroup):
+        def __init__(self, **attributes: Any) -> None:
+            super().__init__(**attributes)
+            self.commands = LazyCommands(known)
+
+        def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+            """Their names; not one is made."""
+            return list(self.commands)
+
+        def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+            """Their lines of help; not one is made."""
+            with formatter.section("Commands"):
+                formatter.write_dl([(name, one.help) for name, one in known.items()])
+
+    return LazyGroup

@@ -1,0 +1,170 @@
+"""Hosts and links that are slower than their place explains, and links that differ by direction.
+
+A host's place is its group: what is expected of a pair is the typical distance of the two groups, or of the
+group itself. A host is named when most of its links are slower than that by one factor that other hosts do
+not show, a link when it is slower than both its ends explain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netprobe.cluster.levels import symmetric
+
+# Named from these effects on, and from this many robust standard deviations of its likes.
+_HOST_RATIO, _LINK_RATIO, _WAY_RATIO = 1.25, 2.0, 1.5
+_HOST_SIGMAS, _LINK_SIGMAS = 5.0, 8.0
+# The spread of likes is never held to be less than this (log units): fleets without noise have none.
+_LEAST_SPREAD = 0.02
+# A link this much above what is expected counts as slower.
+_AGREES = 1.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlowHost:
+    """``ratio``: median of measured over expected of its links; ``excess``: the same as a difference, in the
+    unit of the matrix; ``slower`` of its ``links`` are above the expected by a tenth and more."""
+
+    host: int
+    ratio: float
+    excess: float
+    slower: int
+    links: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlowLink:
+    """``ratio``: measured, both ways where both were, over what the two groups and the two hosts explain."""
+
+    first: int
+    second: int
+    ratio: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class AsymmetricLink:
+    """``src`` to ``dst`` measured ``ratio`` times what ``dst`` to ``src`` did."""
+
+    src: int
+    dst: int
+    ratio: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outliers:
+    """Each list is in order of effect, largest first."""
+
+    hosts: tuple[SlowHost, ...]
+    links: tuple[SlowLink, ...]
+    asymmetric: tuple[AsymmetricLink, ...]
+
+
+def find_outliers(raw_distance_s: NDArray[np.float64], labels: NDArray[np.int64]) -> Outliers:
+    """What stands out of (N, N) ``[src, dst]`` distances, NaN where missing, given the groups (N,).
+
+    Raises InputError for a bad matrix.
+    """
+    raw = np.array(raw_distance_s, dtype=np.float64)
+    np.fill_diagonal(raw, np.nan)
+    matrix = symmetric(raw)
+    positive = matrix[np.isfinite(matrix) & (matrix > 0)]
+    if len(matrix) < 4 or not len(positive):
+        return Outliers(hosts=(), links=(), asymmetric=())
+    floor = 1e-3 * float(np.median(positive))
+    level = np.log(np.maximum(matrix, floor))
+    expected = _expected(level, labels)
+    over = level - expected
+    terms = _row_medians(over)
+    hosts = _hosts(matrix, np.exp(expected), over, terms)
+    # A slow host adds the same delay to all of its links, near and far; small differences grow with them.
+    excess = np.zeros(len(matrix))
+    for slow in hosts:
+        excess[slow.host] = slow.excess
+    over = level - np.log(np.exp(expected) + excess[:, None] + excess[None, :])
+    terms = _row_medians(over)
+    over = over - terms[:, None] - terms[None, :]
+    return Outliers(hosts=hosts, links=_links(over), asymmetric=_asymmetric(raw, floor))
+
+
+def _expected(level: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(N, N) median level of each pair's kind: inside any group, or between two groups.
+
+    Groups too small to have a median of their own share that of all pairs inside, or all between.
+    """
+    same = labels[:, None] == labels[None, :]
+    known = np.isfinite(level)
+    expected = np.empty_like(level)
+    for kind in (same, ~same):
+        values = level[kind & known]
+        expected[kind] = np.median(values) if len(values) else np.median(level[known])
+    for one in np.unique(labels):
+        for other in np.unique(labels):
+            rows, columns = labels == one, labels == other
+            if one != other and min(rows.sum(), columns.sum()) < 3:
+                continue
+            block = level[np.ix_(rows, columns)]
+            values = block[np.isfinite(block)]
+            if len(values) >= 6:
+                expected[np.ix_(rows, columns)] = np.median(values)
+    return expected
+
+
+def _row_medians(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    rows = [row[np.isfinite(row)] for row in values]
+    return np.array([float(np.median(row)) if len(row) else 0.0 for row in rows])
+
+
+def _spread(values: NDArray[np.float64]) -> float:
+    return max(1.4826 * float(np.median(np.abs(values - np.median(values)))), _LEAST_SPREAD)
+
+
+def _hosts(
+    matrix: NDArray[np.float64],
+    expected: NDArray[np.float64],
+    over: NDArray[np.float64],
+    terms: NDArray[np.float64],
+) -> tuple[SlowHost, ...]:
+    beyond = terms - np.median(terms)
+    found = []
+    for host in np.flatnonzero(beyond > max(np.log(_HOST_RATIO), _HOST_SIGMAS * _spread(terms))).tolist():
+        there = np.isfinite(over[host])
+        found.append(
+            SlowHost(
+                host=host,
+                ratio=float(np.exp(terms[host])),
+                excess=float(np.median((matrix - expected)[host][there])),
+                slower=int((over[host][there] > np.log(_AGREES)).sum()),
+                links=int(there.sum()),
+            )
+        )
+    return tuple(sorted(found, key=lambda one: (-one.ratio, one.host)))
+
+
+def _links(over: NDArray[np.float64]) -> tuple[SlowLink, ...]:
+    first, second = np.triu_indices(len(over), 1)
+    values = over[first, second]
+    known = np.isfinite(values)
+    values = values - np.median(values[known])
+    limit = max(np.log(_LINK_RATIO), _LINK_SIGMAS * _spread(values[known]))
+    found = []
+    for at in np.flatnonzero(known & (values > limit)).tolist():
+        one, other = int(first[at]), int(second[at])
+        found.append(SlowLink(first=one, second=other, ratio=float(np.exp(values[at]))))
+    return tuple(sorted(found, key=lambda link: (-link.ratio, link.first, link.second)))
+
+
+def _asymmetric(raw: NDArray[np.float64], floor: float) -> tuple[AsymmetricLink, ...]:
+    first, second = np.triu_indices(len(raw), 1)
+    there = np.log(np.maximum(raw[first, second], floor)) - np.log(np.maximum(raw[second, first], floor))
+    known = np.isfinite(there)
+    if not known.any():
+        return ()
+    limit = max(np.log(_WAY_RATIO), _LINK_SIGMAS * _spread(there[known]))
+    found = []
+    for at in np.flatnonzero(known & (np.abs(there) > limit)).tolist():
+        ends = (int(first[at]), int(second[at])) if there[at] > 0 else (int(second[at]), int(first[at]))
+        found.append(AsymmetricLink(src=ends[0], dst=ends[1], ratio=float(np.exp(abs(there[at])))))
+    return tuple(sorted(found, key=lambda link: (-link.ratio, link.src, link.dst)))

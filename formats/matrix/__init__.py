@@ -1,0 +1,20 @@
+"""Other people's matrices of latencies or bandwidths. A format is one file of pure functions.
+
+read.py        the one entry: bytes of a file to a Readings, by format or by what it looks like
+readings.py    what every reader gives: names, and the readings of each link
+units.py       units to seconds and bytes a second; never guessed
+cells.py       a number, a missing cell, or neither
+
+table.py       a square table: CSV or white space, with or without names
+npy.py         NumPy's .npy
+long.py        a line a reading: source, destination, value
+mpigraph.py    the output of mpiGraph
+nccl.py        a CSV of nccl-tests on each pair of hosts
+goldpinger.py  the JSON of goldpinger's /check_all
+"""
+
+from netprobe.formats.matrix.read import FORMATS, ReadOptions, read_matrix
+from netprobe.formats.matrix.readings import Readings
+from netprobe.formats.matrix.units import UNITS, Unit, unit_named
+
+__all__ = ["FORMATS", "UNITS", "ReadOptions", "Readings", "Unit", "read_matrix", "unit_named"]

@@ -1,0 +1,129 @@
+"""Slurm's topology.conf: which switch each host hangs on, and under which switches that one hangs.
+
+Source: topology.conf(5), of the plugins topology/tree (SwitchName, Switches, Nodes, LinkSpeed) and topology/block
+(BlockName, Nodes, BlockSizes). A tree may be a forest: hosts without a common switch share nothing. Of blocks
+only the base blocks are read: Slurm itself decides at run time which of them it joins to larger ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from netprobe.core.errors import HostsError
+from netprobe.core.hosts import MAX_HOSTS, checked_lines
+from netprobe.formats.slurm import expand_nodelist
+
+_ENTRY = re.compile(r"([A-Za-z]+)\s*=\s*(\S+)")
+_SIGN = re.compile(r"(?:^|\s)(?:SwitchName|BlockName)\s*=", re.IGNORECASE | re.MULTILINE)
+_KEYS = {"switchname", "blockname", "switches", "nodes", "linkspeed", "blocksizes"}
+_DEEPEST = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlurmTopology:
+    """positions: the switches above each host, outermost first, or its block. twice: hosts under two of them,
+    with what they hang on; they are in no ``positions``, for where they are is not known."""
+
+    positions: dict[str, tuple[str, ...]]
+    twice: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+
+def looks_like_slurm_topology(text: str) -> bool:
+    """Whether a text has a line that only a topology.conf has."""
+    return _SIGN.search(text) is not None
+
+
+def read_slurm_topology(text: str, *, source: str | None = None) -> SlurmTopology:
+    """Positions of the hosts. Raises HostsError, with the line, for a text that is no topology.
+
+    Refused are switches that are defined twice, hang on two others or go round in a circle, and keys that this
+    format does not have.
+    """
+    leaves: dict[str, tuple[str, ...]] = {}
+    above: dict[str, str] = {}
+    defined: set[str] = set()
+    count = 0
+    for number, line in _logical_lines(text, source):
+        entries = _entries(line, source, number)
+        if "blocksizes" in entries:
+            continue
+        name = entries.get("switchname") or entries.get("blockname")
+        if name is None:
+            raise HostsError("a line without SwitchName or BlockName", source=source, line=number)
+        if name in defined:
+            raise HostsError(f"switch {name[:60]!r} is defined twice", source=source, line=number)
+        defined.add(name)
+        leaves[name] = _names(entries.get("nodes"), source, number)
+        count += len(leaves[name])
+        if count > MAX_HOSTS:
+            raise HostsError(f"more than {MAX_HOSTS} hosts", source=source, line=number)
+        for below in _names(entries.get("switches"), source, number):
+            if above.setdefault(below, name) != name:
+                raise HostsError(
+                    f"switch {below[:60]!r} hangs on {above[below][:60]!r} and on {name[:60]!r}: "
+                    "only trees are read",
+                    source=source,
+                    line=number,
+                )
+    if not any(leaves.values()):
+        raise HostsError("no host in it: a topology.conf with Nodes= is needed", source=source)
+    return _placed(leaves, above, source)
+
+
+def _placed(leaves: dict[str, tuple[str, ...]], above: dict[str, str], source: str | None) -> SlurmTopology:
+    positions: dict[str, tuple[str, ...]] = {}
+    twice: dict[str, tuple[str, str]] = {}
+    for leaf, hosts in leaves.items():
+        way = [leaf]
+        while way[-1] in above:
+            way.append(above[way[-1]])
+            if len(way) > _DEEPEST:
+                circle = "in a circle" if way[-1] in way[:-1] else f"more than {_DEEPEST} levels down"
+                raise HostsError(f"switch {leaf[:60]!r} is {circle}", source=source)
+        position = tuple(reversed(way))
+        for host in hosts:
+            if positions.setdefault(host, position) != position:
+                twice.setdefault(host, (positions[host][-1], leaf))
+    return SlurmTopology(
+        positions={host: place for host, place in positions.items() if host not in twice}, twice=twice
+    )
+
+
+def _logical_lines(text: str, source: str | None) -> Iterable[tuple[int, str]]:
+    """Lines without comments, those that end in a backslash joined with the next; numbered by their first."""
+    held, first = "", 0
+    for number, line in checked_lines(text.removeprefix("\ufeff"), source=source):
+        content = line.partition("#")[0].rstrip()
+        first = first if held else number
+        if content.endswith("\\"):
+            held += content[:-1] + " "
+            continue
+        if (held + content).strip():
+            yield first, (held + content).strip()
+        held = ""
+    if held.strip():
+        yield first, held.strip()
+
+
+def _entries(line: str, source: str | None, number: int) -> dict[str, str]:
+    entries: dict[str, str] = {}
+    for key, value in _ENTRY.findall(line):
+        if key.lower() not in _KEYS:
+            raise HostsError(f"unknown key {key[:30]!r} for a topology.conf", source=source, line=number)
+        if key.lower() in entries:
+            raise HostsError(f"{key} is given twice", source=source, line=number)
+        entries[key.lower()] = value
+    if not entries or _ENTRY.sub("", line).strip():
+        raise HostsError(f"{line[:60]!r} is no line of a topology.conf", source=source, line=number)
+    return entries
+
+
+def _names(value: str | None, source: str | None, number: int) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    try:
+        return expand_nodelist(value)
+    except HostsError as error:
+        raise HostsError(str(error), source=source, line=number) from None

@@ -1,0 +1,92 @@
+"""What a scan will cost, phase by phase, before anything is started: for ``--dry-run``."""
+
+from __future__ import annotations
+
+from netprobe.core.errors import InfeasibleError
+from netprobe.pipeline.goodput import assumed_extent, assumed_sizes
+from netprobe.pipeline.measuring import Measuring, phases_for
+from netprobe.probe.budget import Budgeted
+from netprobe.probe.capacity.experiments import extent_of_tests, most_flows
+from netprobe.probe.capacity.run import MEASUREMENT, MOST_AT_ONCE, CapacityOptions
+from netprobe.probe.chooser import Extent
+from netprobe.probe.estimate import PhaseEstimate, estimate_phase, full_mesh, pace_under, wire_bytes
+from netprobe.probe.goodput_rounds import GoodputRounds
+from netprobe.probe.methods.base import Cost
+from netprobe.probe.methods.goodput import ASSUMED_BYTES_PER_S
+from netprobe.probe.options import ScanOptions
+from netprobe.probe.session import Phase, links_at_once
+
+SET_UP_S = 0.3
+"""What a test of capacity takes beside its flows: to open ports, to read clocks, to collect."""
+
+
+def estimate_scan(hosts: int, options: ScanOptions, measuring: Measuring) -> list[PhaseEstimate]:
+    """An estimate a phase, and one of capacity, with all hosts up and nothing tried again.
+
+    Where the groups matter (goodput, capacity) the hosts are thought to form about sqrt(N) equal ones, and a
+    flow to run at a gigabit a second. Raises InputError for what contradicts itself.
+    """
+
+    def extent_of(phase: Phase, number: int) -> Extent:
+        if number == 0 and measuring.budget is not None:
+            return Budgeted(measuring.budget).extent_of(hosts)
+        if isinstance(phase.chooser, GoodputRounds):
+            return assumed_extent(hosts)
+        return full_mesh(hosts)
+
+    found = [
+        estimate_phase(
+            phase.method.measurement.id,
+            phase.method.measurement.method,
+            phase.method.cost(),
+            extent_of(phase, number),
+            links_at_once=links_at_once(phase, options),
+        )
+        for number, phase in enumerate(phases_for(options, measuring))
+    ]
+    if measuring.capacity is not None:
+        found.append(_estimate_capacity(hosts, measuring.capacity, options))
+    return found
+
+
+def _estimate_capacity(hosts: int, capacity: CapacityOptions, options: ScanOptions) -> PhaseEstimate:
+    sizes, at_once = assumed_sizes(hosts), min(options.links_at_once, MOST_AT_ONCE)
+    extent = extent_of_tests(sizes, repeats=capacity.repeats, at_once=at_once)
+    most = most_flows(sizes, at_once=at_once)
+    one = wire_bytes(Cost(seconds=capacity.seconds, bytes=round(capacity.seconds * ASSUMED_BYTES_PER_S)))
+    return PhaseEstimate(
+        measurement=MEASUREMENT,
+        method="tcp",
+        rounds=extent.rounds,
+        links=extent.links,
+        links_at_once=most,
+        seconds=extent.rounds * (capacity.seconds + SET_UP_S),
+        bytes=extent.links * one,
+        bytes_per_s=most * one / capacity.seconds,
+    )
+
+
+def options_below(
+    rate_bytes_per_s: float, hosts: int, options: ScanOptions, measuring: Measuring, *, stretch: bool = True
+) -> tuple[int, float]:
+    """Links at once and the interval (s) at which a scan's probes stay below a rate.
+
+    ``stretch`` allows a longer interval than the options'. Raises InfeasibleError where that is not possible,
+    and for goodput and capacity: a flow that is held back measures what holds it.
+    """
+    flows = [("goodput", measuring.goodput), ("capacity", measuring.capacity)]
+    if named := [name for name, asked in flows if asked is not None]:
+        raise InfeasibleError(
+            f"--rate does not go with {' and '.join(named)}: their flows go as fast as they can, and one that is "
+            "held back measures the cap; leave --rate out (--gentle, or --links-at-once 1, has one at a time)"
+        )
+    methods = [phase.method for phase in phases_for(options, measuring)]
+    pace = pace_under(
+        rate_bytes_per_s,
+        [(method.measurement.id, method.cost()) for method in methods],
+        hosts=hosts,
+        interval_s=options.interval_s,
+        links_at_once=options.links_at_once,
+        stretch=stretch,
+    )
+    return pace.links_at_once, pace.interval_s

@@ -1,0 +1,134 @@
+"""import matrix and eval as a user types them: exit codes, JSON, tables, and one line for bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from netprobe.cli.entry import run
+from netprobe.core.document import load_document, write_document
+from netprobe.core.scan import Scan
+from tests.documents import rack_scan
+
+MATRIX = "host,a,b,c\na,0,100,300\nb,110,0,310\nc,320,330,0\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "m.csv").write_text(MATRIX)
+    scan, racks = rack_scan((4, 4), seed=1)
+    write_document(scan, tmp_path / "scan.json")
+    (tmp_path / "hosts").write_text(
+        "".join(f"{host.name} label.rack=r{rack}\n" for host, rack in zip(scan.hosts, racks))
+    )
+    return tmp_path
+
+
+def test_a_matrix_becomes_a_scan(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = folder / "imported.json"
+    assert run(["import", "matrix", str(folder / "m.csv"), "--unit", "us", "--out", str(out)]) == 0
+    assert "3 hosts, rtt in us (csv): imported from m.csv" in capsys.readouterr().out
+    assert load_document(Scan, out).rtt_s.p50[0, 2] == pytest.approx(300e-6)
+    args = [
+        "import",
+        "matrix",
+        str(folder / "m.csv"),
+        "--unit",
+        "gbps",
+        "--out",
+        str(out),
+        "--force",
+        "--json",
+    ]
+    assert run(args) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["status"] == "ok" and data["hosts"] == ["a", "b", "c"]
+    assert data["measurement"]["id"] == "goodput" and data["measurement"]["parameters"]["unit"] == "Gbit/s"
+
+
+def test_holes_are_exit_3_and_nothing_is_exit_4(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = folder / "holes.txt", folder / "out.json"
+    path.write_text("0 1 -\n1 0 -\n2 3 0\n")
+    assert run(["import", "matrix", str(path), "-u", "ms", "-o", str(out)]) == 3
+    assert "2 of 6 links have no reading" in capsys.readouterr().out
+    path.write_text("0 -\n- 0\n")
+    assert run(["import", "matrix", str(path), "-u", "ms", "-o", str(folder / "none.json")]) == 4
+    assert not (folder / "none.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        ([], "carries no unit"),
+        (["--unit", "GBPS"], "unknown unit"),
+        (["--unit", "us", "--format", "xls"], "unknown format"),
+        (["--unit", "us", "--zeros", "perhaps"], "neither refuse nor missing"),
+        (["--unit", "us", "--select", "G"], "COLUMN=VALUE"),
+        (["--unit", "us", "--column", "x"], "are for long and nccl"),
+        (["--unit", "us", "--format", "mpigraph"], "no table of mpiGraph"),
+        (["--unit", "us", "--hosts", "x,y"], "is none of the 2 hosts"),
+        (["--unit", "us", "--out", "{m}"], "the input itself"),
+    ],
+)
+def test_a_bad_import_is_one_line_and_writes_nothing(
+    folder: Path, args: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = [word.replace("{m}", str(folder / "m.csv")) for word in args]
+    if "--out" not in args:
+        args += ["--out", str(folder / "bad.json")]
+    assert run(["import", "matrix", str(folder / "m.csv"), *args]) == 2
+    err = capsys.readouterr().err
+    assert says in err and err.count("\n") == 1
+    assert not (folder / "bad.json").exists() and (folder / "m.csv").read_text() == MATRIX
+
+
+def test_eval_prints_tables_and_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    args = ["eval", str(folder / "scan.json"), "--hosts", str(folder / "hosts"), "--labels", "rack"]
+    assert run([*args, "--clusterings", "3"]) == 0
+    out = capsys.readouterr().out
+    assert "PAIA" in out and "natural groups" in out and "\x1b" not in out
+    assert run([*args, "--clusterings", "3", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["documents"]
+    assert set(found) == {
+        "file",
+        "kind",
+        "measurement",
+        "hosts",
+        "truth",
+        "paia",
+        "triplets",
+        "groups",
+        "grouping",
+        "linkage",
+        "run_to_run",
+    }
+    assert found["paia"] == 1.0 and found["triplets"]["triplets"] == 8 * 3 * 4
+    assert found["grouping"] == [{"level": "rack", "classes": 2, "ari": 1.0, "ami": 1.0, "purity": 1.0}]
+    assert found["run_to_run"]["clusterings"] == 3
+    assert run([*args, "--clusterings", "0", "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        ([], "give --truth FILE or --labels"),
+        (["--labels", "rack", "--truth", "{hosts}"], "from one place"),
+        (["--labels", "rack"], "no label 'rack'"),
+        (["--labels", "rack", "--hosts", "a,b"], "is none of the 2 hosts"),
+        (["--truth", "{hosts}"], "neither a truth document"),
+        (["--truth", "{scan}"], "is a scan document"),
+        (["--truth", "/nowhere"], "no such"),
+        (["--labels", "rack", "--hosts", "{hosts}", "--measurement", "goodput"], "there are rtt"),
+        (["--labels", "rack", "--clusterings", "-1"], "clusterings"),
+    ],
+)
+def test_a_bad_evaluation_is_one_line(
+    folder: Path, args: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    places = {"{hosts}": str(folder / "hosts"), "{scan}": str(folder / "scan.json")}
+    assert run(["eval", str(folder / "scan.json"), *[places.get(word, word) for word in args]]) == 2
+    err = capsys.readouterr().err
+    assert says in err and err.count("\n") == 1

@@ -1,0 +1,52 @@
+"""Groups of fleets of which few pairs were measured: right, or not told."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from netprobe.cluster import find_groups
+from netprobe.cluster.regroup import untold_share
+from netprobe.cluster.score import adjusted_rand_index
+from netprobe.embed.prepare import prepare, winsorise
+from netprobe.embed.smooth import smooth
+
+RACKS = np.repeat(np.arange(6), 10)
+
+
+def measured(share: float, seed: int) -> NDArray[np.float64]:
+    """(60, 60) RTTs of six racks, both directions of a random ``share`` of the pairs."""
+    rng = np.random.default_rng(seed)
+    near = RACKS[:, None] == RACKS[None, :]
+    rtt_s = np.where(near, 100e-6, 300e-6) * rng.lognormal(0, 0.02, (60, 60))
+    asked = np.triu(rng.random((60, 60)) < share, 1)
+    order = rng.permutation(60)
+    asked[np.minimum(order, np.roll(order, 1)), np.maximum(order, np.roll(order, 1))] = (
+        True  # all hosts are in it
+    )
+    return np.where(asked | asked.T, rtt_s, np.nan)
+
+
+def test_the_untold_share_counts_pairs_of_groups_that_never_met() -> None:
+    labels = np.array([0, 0, 0, 1, 1, 2])
+    raw = np.full((6, 6), np.nan)
+    raw[0, 3] = 1.0  # groups 0 and 1 met, in one direction; 2 met nobody
+    assert untold_share(raw, labels) == pytest.approx((3 * 1 + 2 * 1) / (6 + 3 + 2))
+    assert untold_share(raw, np.zeros(6, dtype=int)) == 0.0
+
+
+@pytest.mark.parametrize("share", [0.02, 0.05, 0.1, 0.4])
+def test_few_pairs_give_the_racks_or_no_answer(share: float) -> None:
+    told = 0
+    for seed in range(4):
+        raw = measured(share, seed)
+        distance = smooth(winsorise(prepare(raw, larger_direction=False), factor=1.25))
+        grouping, verdict = find_groups(distance, raw, seed=seed)
+        if verdict.locality == "found":
+            told += 1
+            assert adjusted_rand_index(RACKS.tolist(), grouping.labels.tolist()) > 0.95
+        else:
+            assert grouping.k == 1
+            assert verdict.locality == "cannot_tell" and "too few pairs" in verdict.text
+    assert told >= 3 if share == 0.4 else told == 0
