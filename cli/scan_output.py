@@ -20,9 +20,9 @@ def show_chain(chain: Chain, output: Output) -> None:
     from netprobe.report.paths import paths_text
 
     warnings = [f"warning: {text}" for text in chain.warnings]
-    output.say(
-        terminal.scan_text(chain.scan), *paths_text(chain.scan), *goodput_text(chain.scan), *warnings, ""
-    )
+    output.say(terminal.scan_text(chain.scan), *paths_text(chain.scan), *goodput_text(chain.scan), *warnings)
+    if chain.map is not None:
+        output.say("")
     if chain.map is not None and len(chain.scan.hosts) > 1:
         console = output.console()
         output.say(
