@@ -15,6 +15,7 @@ from netprobe.core.capacity import Capacity
 from netprobe.core.document import load_document
 from netprobe.core.errors import DocumentError, InfeasibleError, InputError, PlatformError
 from netprobe.core.hosts import Host, make_host, read_hosts_file
+from netprobe.core.install import install_command
 from netprobe.core.map import Map
 from netprobe.core.plan import Objective, OrderPlan
 from netprobe.core.scan import Scan
@@ -96,7 +97,7 @@ def check_chain(options: ChainOptions, hosts: Sequence[Host]) -> None:
     missing = [name for name in ("torch", "sklearn") if importlib.util.find_spec(name) is None]
     if until >= STAGES.index("map") and missing:
         raise PlatformError(
-            f"the map needs {' and '.join(missing)}: pip install 'netprobe-fleet[map]', or give --only scan"
+            f"the map needs {' and '.join(missing)}: {install_command('map')}, or give --only scan"
         )
     if until >= STAGES.index("export"):
         # A name that the launcher would misread must not cost a whole scan.
