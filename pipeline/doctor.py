@@ -45,8 +45,8 @@ def _checks() -> Iterator[Check]:
         yield _program(program, arguments, what, package)
     yield _compiler()
     for module, what, extra in (
-        ("torch", "netprobe map", "map"),
-        ("sklearn", "netprobe map", "map"),
+        ("torch", "fits on torch or a GPU, asked for as a library", "map"),
+        ("sklearn", "the constrained k-means as an estimator", "map"),
         ("scapy", "latency by ICMP (--latency icmp), and --trace scapy", "icmp"),
     ):
         yield _module(module, what, extra)
