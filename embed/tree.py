@@ -23,7 +23,7 @@ _DISTURBANCE = 0.7
 # Trees of a small fleet, and the least of a large one: the error of the mean falls with N as well.
 _MOST_TREES = 100
 _FEWEST_TREES = 14
-_CELLS = 60 * 256**2
+_CELLS = 40 * 256**2
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
