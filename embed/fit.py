@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from netprobe.embed.arrays import resolve
 from netprobe.embed.interval import interval_factor
 from netprobe.embed.methods import DENOISERS, Parts, draw, embedded_model
-from netprobe.embed.mix import Mix, choose, mixed
+from netprobe.embed.mix import Mix, choose, mixed, mixed_at
 from netprobe.embed.prepare import (
     LOOSE_CAP,
     Prepared,
@@ -141,7 +141,7 @@ def _judged(trial: Parts, ordered: Prepared, scored: NDArray[np.bool_]) -> _Tria
     guess = np.zeros_like(ordered.distance)
     for chosen_by, judged in ((first, scored & ~first), (scored & ~first, first)):
         mix = choose(trial, ordered.distance, chosen_by)
-        guess[judged] = mixed(trial, mix)[judged]
+        guess[judged] = mixed_at(trial, mix, judged)
     truth = ordered.distance[scored]
     return _Trial(
         mix=choose(trial, ordered.distance, scored),

@@ -29,9 +29,9 @@ from netprobe.embed.tree import grow_forest
 # Above this many hosts the random starts cost seconds and have never won over classical scaling, single
 # precision is enough for a drawing, and fewer iterations settle.
 _LARGEST_WITH_RESTARTS = 128
-_LARGEST_IN_DOUBLE = 256
-_LARGEST_WITH_ALL_ITERATIONS = 512
-_FEWER_ITERATIONS = 60
+_LARGEST_IN_DOUBLE = 128
+_LARGEST_AS_CANDIDATE = 512
+_MOST_ITERATIONS = {512: 120, 1 << 30: 50}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -86,7 +86,7 @@ def ensemble(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Parts:
     """
     level, heights = _level_ground(prepared, options)
     parts = _structured(level, heights, seed=seed, names=("ultrametric", "block"))
-    if len(heights) > _LARGEST_WITH_ALL_ITERATIONS:
+    if len(heights) > _LARGEST_AS_CANDIDATE:
         return parts
     drawn = _embedded(level, options=options, seed=seed, huber_delta=options.huber_delta)
     return Parts(
@@ -160,7 +160,7 @@ def _fit(source: Prepared, *, options: EmbedOptions, seed: int, huber_delta: flo
     # Where the points are for drawing only, the best of several local optima is not worth its time.
     several = n <= _LARGEST_WITH_RESTARTS and options.method in ("huber", "plink")
     restarts = options.restarts if several else 1
-    few = n > _LARGEST_WITH_ALL_ITERATIONS
+    most = next(count for size, count in _MOST_ITERATIONS.items() if n <= size)
     return fit_adam(
         source.distance,
         source.measured,
@@ -168,7 +168,7 @@ def _fit(source: Prepared, *, options: EmbedOptions, seed: int, huber_delta: flo
         alpha=options.alpha,
         heights=options.uses_heights,
         huber_delta=huber_delta,
-        iterations=min(options.iterations, _FEWER_ITERATIONS) if few else options.iterations,
+        iterations=options.iterations if n <= _LARGEST_WITH_RESTARTS else min(options.iterations, most),
         learning_rate=options.learning_rate,
         library=resolve(options.backend),
         single=n > _LARGEST_IN_DOUBLE,
