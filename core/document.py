@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from netprobe._version import __version__
 from netprobe.core.errors import DocumentError
 from netprobe.core.hosts import Host, is_ip_address
-from netprobe.core.matrix import SideFile, round_float
+from netprobe.core.matrix import Ready, SideFile, round_float
 
 MAX_DOCUMENT_BYTES = 1024**3
 HEADER_KEYS = ("schema", "created_at", "generator", "seed", "parents")
@@ -86,8 +86,9 @@ D = TypeVar("D", bound=Document)
 
 def dump(document: BaseModel, side: SideFile | None = None) -> dict[str, Any]:
     """The document as plain JSON data; large matrices go to ``side`` when one is given."""
-    data = document.model_dump(mode="json", by_alias=True, context={"side": side})
-    return _rounded(data)  # type: ignore[no-any-return]
+    ready = Ready()
+    data = document.model_dump(mode="json", by_alias=True, context={"side": side, "ready": ready})
+    return _rounded(data, ready)  # type: ignore[no-any-return]
 
 
 def canonical_sha256(document: BaseModel) -> str:
@@ -248,13 +249,16 @@ def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is no JSON number; a missing value is null")
 
 
-def _rounded(data: Any) -> Any:
+def _rounded(data: Any, ready: Ready) -> Any:
+    """Floats at the digits a document keeps; what was set aside stands in its place again, as it is."""
     if isinstance(data, float):
         return round_float(data) if math.isfinite(data) else None
     if isinstance(data, dict):
-        return {key: _rounded(value) for key, value in data.items()}
+        if ready.key in data:
+            return ready.parts[data[ready.key]]
+        return {key: _rounded(value, ready) for key, value in data.items()}
     if isinstance(data, list):
-        return [_rounded(value) for value in data]
+        return [_rounded(value, ready) for value in data]
     return data
 
 
