@@ -27,6 +27,7 @@ from netprobe.core.matrix import Ready, SideFile, round_float
 MAX_DOCUMENT_BYTES = 1024**3
 HEADER_KEYS = ("schema", "created_at", "generator", "seed", "parents")
 TIME_STAMP_KEYS = frozenset({"created_at"})
+_NESTING = frozenset({dict, list})
 _SCHEMA_NAME = re.compile(r"netprobe\.([a-z_]+)/(\d{1,9})\.(\d{1,9})")
 
 
@@ -121,7 +122,7 @@ def to_json(data: Any, indent: int = 0) -> str:
             return json.dumps(data, allow_nan=False)
         items = [f"{pad}{json.dumps(str(k))}: {to_json(v, indent + 2)}" for k, v in data.items()]
         return "{\n" + ",\n".join(items) + "\n" + " " * indent + "}"
-    if isinstance(data, list) and any(isinstance(v, (dict, list)) for v in data):
+    if isinstance(data, list) and not _is_plain(data):
         return "[\n" + ",\n".join(pad + to_json(v, indent + 2) for v in data) + "\n" + " " * indent + "]"
     return json.dumps(data, allow_nan=False)
 
@@ -273,5 +274,10 @@ def _canonical(data: Any) -> Any:
         kept = {k: _canonical(v) for k, v in data.items() if k not in TIME_STAMP_KEYS}
         return {k: v for k, v in kept.items() if v is not None and v != [] and v != {}}
     if isinstance(data, list):
-        return [_canonical(v) for v in data]
+        return data if _is_plain(data) else [_canonical(v) for v in data]
     return data
+
+
+def _is_plain(values: list[Any]) -> bool:
+    """Whether no object and no list stands in a list of JSON data."""
+    return _NESTING.isdisjoint(map(type, values))

@@ -43,6 +43,7 @@ _NUMBERS: dict[str, Any] = {
 _PORTS = ("src_port", "dst_port")
 _TEXTS = ("measurement", "src", "dst", "method", "stamps", "reason", "rest")
 _NULLABLE_TEXTS = ("stamps", "reason", "rest")
+_KEYS = frozenset((*_NUMBERS, *_TEXTS))
 _NULL = -1
 
 
@@ -124,16 +125,18 @@ class VisitTable(Sequence[Visit]):
         """From mappings with a Visit's keys that are known to be valid."""
         index: dict[str, int] = {}
         values: dict[str, list[Any]] = {key: [] for key in (*_NUMBERS, *_TEXTS)}
+        numbers = [(values[key].append, key, _NULL if key in _PORTS else 0) for key in _NUMBERS]
+        texts = [(values[key].append, key) for key in _TEXTS[:-1]]
         for visit in visits:
-            for key in _NUMBERS:
+            for append, key, absent in numbers:
                 value = visit.get(key)
-                values[key].append(_NULL if value is None and key in _PORTS else value or 0)
-            rest = {k: v for k, v in visit.items() if k not in _NUMBERS and k not in _TEXTS and v is not None}
-            texts = {**visit, "rest": json.dumps(rest, sort_keys=True, allow_nan=False) if rest else None}
-            texts.setdefault("measurement", "rtt")
-            for key in _TEXTS:
-                text = texts.get(key)
-                values[key].append(_NULL if text is None else index.setdefault(text, len(index)))
+                append(absent if value is None else value)
+            for append, key in texts:
+                text = visit.get(key, "rtt" if key == "measurement" else None)
+                append(_NULL if text is None else index.setdefault(text, len(index)))
+            rest = {key: visit[key] for key in visit.keys() - _KEYS if visit[key] is not None}
+            text = json.dumps(rest, sort_keys=True, allow_nan=False) if rest else visit.get("rest")
+            values["rest"].append(_NULL if text is None else index.setdefault(text, len(index)))
         columns: dict[str, NDArray[Any]] = {
             key: np.array(values[key], dtype=kind) for key, kind in _NUMBERS.items()
         }

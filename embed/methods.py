@@ -30,6 +30,7 @@ from netprobe.embed.tree import grow_forest
 # precision is enough for a drawing, and fewer iterations settle.
 _LARGEST_WITH_RESTARTS = 128
 _LARGEST_IN_DOUBLE = 256
+_LARGEST_DRAWN_IN_DOUBLE = 128
 _LARGEST_WITH_ALL_ITERATIONS = 512
 _FEWER_ITERATIONS = 60
 
@@ -158,7 +159,8 @@ def _fit(source: Prepared, *, options: EmbedOptions, seed: int, huber_delta: flo
     n = len(source.distance)
     start = smooth(source) ** (1.0 / options.alpha)
     # Where the points are for drawing only, the best of several local optima is not worth its time.
-    several = n <= _LARGEST_WITH_RESTARTS and options.method in ("huber", "plink")
+    own = options.method in ("huber", "plink")
+    several = n <= _LARGEST_WITH_RESTARTS and own
     restarts = options.restarts if several else 1
     few = n > _LARGEST_WITH_ALL_ITERATIONS
     return fit_adam(
@@ -171,5 +173,5 @@ def _fit(source: Prepared, *, options: EmbedOptions, seed: int, huber_delta: flo
         iterations=min(options.iterations, _FEWER_ITERATIONS) if few else options.iterations,
         learning_rate=options.learning_rate,
         library=resolve(options.backend),
-        single=n > _LARGEST_IN_DOUBLE,
+        single=n > (_LARGEST_IN_DOUBLE if own else _LARGEST_DRAWN_IN_DOUBLE),
     )
