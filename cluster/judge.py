@@ -226,8 +226,20 @@ def least_p_value(labels: NDArray[np.int64]) -> float:
     """How probable it is that as many near pairs, strewn at random, form groups of just these sizes."""
     sizes = np.bincount(labels).tolist()
     n = len(labels)
+    if n > _LARGE:
+        return _least_p_value_of_many(sizes)
     partitions = math.factorial(n)
     for size, times in Counter(sizes).items():
         partitions //= math.factorial(size) ** times * math.factorial(times)
     inside = sum(size * (size - 1) // 2 for size in sizes)
     return partitions / math.comb(n * (n - 1) // 2, inside)
+
+
+def _least_p_value_of_many(sizes: list[int]) -> float:
+    """The same by logarithms of factorials: whole numbers of a million digits take too long."""
+    ways = math.lgamma(sum(sizes) + 1) - sum(
+        times * math.lgamma(size + 1) + math.lgamma(times + 1) for size, times in Counter(sizes).items()
+    )
+    pairs, inside = math.comb(sum(sizes), 2), sum(math.comb(size, 2) for size in sizes)
+    choices = math.lgamma(pairs + 1) - math.lgamma(inside + 1) - math.lgamma(pairs - inside + 1)
+    return math.exp(min(ways - choices, 0.0))

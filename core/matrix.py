@@ -24,6 +24,8 @@ from pydantic import PlainSerializer, PlainValidator, SerializationInfo, Validat
 FloatMatrix = NDArray[np.float64]
 INLINE_HOSTS = 256
 SIGNIFICANT_DIGITS = 9
+# Readings hardly compress, and least where most time is spent on it.
+_QUICK = 1
 _NPY_HEADER_LIMIT = 1 << 16
 # Powers of ten that a double holds exactly, and how near to a tie a scaled number is left to its decimal text.
 _EXACT_POWERS = 22
@@ -48,7 +50,7 @@ class SideFile:
                 np.lib.format.write_array(entry, np.ascontiguousarray(array), allow_pickle=False)
                 info = zipfile.ZipInfo(f"{key}.npy")
                 info.compress_type = zipfile.ZIP_DEFLATED
-                archive.writestr(info, entry.getvalue())
+                archive.writestr(info, entry.getvalue(), compresslevel=_QUICK)
         return buffer.getvalue()
 
 
