@@ -43,7 +43,7 @@ def test_what_is_missing_stays_missing() -> None:
 
 
 def test_no_key_of_a_document_is_taken_for_one_of_its_matrices() -> None:
-    data = json.loads(json.dumps(dump(rack_scan([2, 2]))))
+    data = json.loads(json.dumps(dump(rack_scan([2, 2])[0])))
     for key in ("", "0", "ready", "\0ready", "key", "parts"):
         strange = parse_document(Scan, data | {"later": {key: 0}}, source="scan.json")
         assert dump(strange)["later"] == {key: 0}
