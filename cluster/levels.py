@@ -8,6 +8,7 @@ left over can speak for or against groups.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,11 +53,20 @@ def symmetric(distance_s: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(joined, dtype=np.float64)
 
 
+@lru_cache(maxsize=32)
+def ends_of(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The two hosts of each of the M pairs of N hosts, (M,) each, in scipy's condensed order; read-only."""
+    first, second = np.triu_indices(n, 1)
+    first.flags.writeable = second.flags.writeable = False
+    return first, second
+
+
 def square(pairs: Vector, n: int) -> Vector:
-    """(N, N) symmetric matrix, zero on the diagonal, of (M,) condensed pairs."""
-    matrix = np.zeros((n, n))
-    matrix[np.triu_indices(n, 1)] = pairs
-    return np.asarray(matrix + matrix.T)
+    """(.., N, N) symmetric matrices, zero on the diagonal, of (.., M) condensed pairs."""
+    first, second = ends_of(n)
+    matrix = np.zeros((*pairs.shape[:-1], n, n))
+    matrix[..., first, second] = matrix[..., second, first] = pairs
+    return matrix
 
 
 def far_hosts(matrix: Vector) -> NDArray[np.bool_]:
@@ -82,7 +92,7 @@ class HostEffects:
 
     def __init__(self, n: int, first: NDArray[np.intp], second: NDArray[np.intp]) -> None:
         self.n, self.first, self.second = n, first, second
-        self._inverse = np.linalg.inv(self._normal(np.ones(len(first))))
+        self.inverse = np.linalg.inv(self._normal(np.ones(len(first))))
 
     def _normal(self, weight: Vector) -> Vector:
         matrix = np.zeros((self.n, self.n))
@@ -100,7 +110,7 @@ class HostEffects:
 
     def fit(self, y: Vector) -> Vector:
         """(N,) effects."""
-        return np.asarray(self._inverse @ self._sums(y))
+        return np.asarray(self.inverse @ self._sums(y))
 
     def fit_weighted(self, y: Vector, weight: Vector) -> Vector:
         """(N,) effects under one weight a pair."""
@@ -140,7 +150,7 @@ def levels_of(matrix: NDArray[np.float64]) -> Levels | None:
     the distance asks for, while pairs far above the fit are pulled down to its fence.
     """
     n = len(matrix)
-    first, second = np.triu_indices(n, 1)
+    first, second = ends_of(n)
     pairs = matrix[first, second]
     measured = np.isfinite(pairs)
     if not (pairs[measured] > 0).any():

@@ -71,7 +71,7 @@ def fit_embedding(distance_s: NDArray[np.float64], *, options: EmbedOptions, see
     fit = parts.fit
     assert parts.fitted is not None
     if fit is None:
-        fit = draw(parts.fitted, options=options, seed=seed)
+        fit = draw(parts, options=options, seed=seed)
     own = options.method in ("huber", "plink")
     heights = fit.heights if own or not parts.heights.any() else parts.heights - parts.heights.min()
     factor = interval_factor(trial.error, trial.doubt, parts.spread, noise=trial.mix.noise)

@@ -29,7 +29,8 @@ from netprobe.embed.tree import grow_forest
 # Above this many hosts the random starts cost seconds and have never won over classical scaling, single
 # precision is enough for a drawing, and fewer iterations settle.
 _LARGEST_WITH_RESTARTS = 128
-_LARGEST_IN_DOUBLE = 128
+_LARGEST_IN_DOUBLE = 256
+_LARGEST_DRAWN_IN_DOUBLE = 128
 _LARGEST_AS_CANDIDATE = 512
 _MOST_ITERATIONS = {512: 120, 1 << 30: 50}
 
@@ -40,7 +41,8 @@ class Parts:
 
     levels: candidates, each (N, N) complete: log(distance + LEAST_DISTANCE). heights: (N,) what hosts add
     to the candidates, relative to their likes. spread: (N, N) doubt about a level, a standard deviation.
-    fit, fitted: coordinates, and what they were fitted to; None without coordinates.
+    fit, fitted: coordinates, and what they were fitted to; None without coordinates. smoothed: what `smooth` makes
+    of ``fitted``, where that is known.
     """
 
     levels: dict[str, NDArray[np.float64]]
@@ -48,6 +50,7 @@ class Parts:
     spread: NDArray[np.float64]
     fit: AdamFit | None = None
     fitted: Prepared | None = None
+    smoothed: NDArray[np.float64] | None = None
 
 
 class Denoiser(Protocol):
@@ -88,7 +91,9 @@ def ensemble(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Parts:
     parts = _structured(level, heights, seed=seed, names=("ultrametric", "block"))
     if len(heights) > _LARGEST_AS_CANDIDATE:
         return parts
-    drawn = _embedded(level, options=options, seed=seed, huber_delta=options.huber_delta)
+    drawn = _embedded(
+        level, options=options, seed=seed, huber_delta=options.huber_delta, smoothed=parts.smoothed
+    )
     return Parts(
         levels=parts.levels | drawn.levels,
         heights=heights,
@@ -117,9 +122,12 @@ def embedded_model(fit: AdamFit, alpha: float) -> NDArray[np.float64]:
     return np.asarray(model, dtype=np.float64)
 
 
-def draw(level: Prepared, *, options: EmbedOptions, seed: int) -> AdamFit:
-    """Coordinates and heights of capped distances, for methods that have none of their own."""
-    return _fit(level, options=options, seed=seed, huber_delta=options.huber_delta)
+def draw(parts: Parts, *, options: EmbedOptions, seed: int) -> AdamFit:
+    """Coordinates and heights of what the parts were fitted to, for methods that have none of their own."""
+    assert parts.fitted is not None
+    return _fit(
+        parts.fitted, options=options, seed=seed, huber_delta=options.huber_delta, smoothed=parts.smoothed
+    )
 
 
 def _level_ground(prepared: Prepared, options: EmbedOptions) -> tuple[Prepared, NDArray[np.float64]]:
@@ -139,11 +147,24 @@ def _structured(level: Prepared, heights: NDArray[np.float64], *, seed: int, nam
         forest = grow_forest(np.where(level.measured, level.distance, smoothed), seed=seed)
         levels["ultrametric"] = forest.level
         spread = np.sqrt(forest.spread**2 + (forest.level - blocks) ** 2 / 4)
-    return Parts(levels={name: levels[name] for name in names}, heights=heights, spread=spread, fitted=level)
+    return Parts(
+        levels={name: levels[name] for name in names},
+        heights=heights,
+        spread=spread,
+        fitted=level,
+        smoothed=smoothed,
+    )
 
 
-def _embedded(source: Prepared, *, options: EmbedOptions, seed: int, huber_delta: float | None) -> Parts:
-    fit = _fit(source, options=options, seed=seed, huber_delta=huber_delta)
+def _embedded(
+    source: Prepared,
+    *,
+    options: EmbedOptions,
+    seed: int,
+    huber_delta: float | None,
+    smoothed: NDArray[np.float64] | None = None,
+) -> Parts:
+    fit = _fit(source, options=options, seed=seed, huber_delta=huber_delta, smoothed=smoothed)
     n = len(source.distance)
     return Parts(
         levels={"embedding": np.log(embedded_model(fit, options.alpha) + LEAST_DISTANCE)},
@@ -154,11 +175,19 @@ def _embedded(source: Prepared, *, options: EmbedOptions, seed: int, huber_delta
     )
 
 
-def _fit(source: Prepared, *, options: EmbedOptions, seed: int, huber_delta: float | None) -> AdamFit:
+def _fit(
+    source: Prepared,
+    *,
+    options: EmbedOptions,
+    seed: int,
+    huber_delta: float | None,
+    smoothed: NDArray[np.float64] | None = None,
+) -> AdamFit:
     n = len(source.distance)
-    start = smooth(source) ** (1.0 / options.alpha)
+    start = (smooth(source) if smoothed is None else smoothed) ** (1.0 / options.alpha)
     # Where the points are for drawing only, the best of several local optima is not worth its time.
-    several = n <= _LARGEST_WITH_RESTARTS and options.method in ("huber", "plink")
+    own = options.method in ("huber", "plink")
+    several = n <= _LARGEST_WITH_RESTARTS and own
     restarts = options.restarts if several else 1
     most = next(count for size, count in _MOST_ITERATIONS.items() if n <= size)
     return fit_adam(
@@ -171,5 +200,5 @@ def _fit(source: Prepared, *, options: EmbedOptions, seed: int, huber_delta: flo
         iterations=options.iterations if n <= _LARGEST_WITH_RESTARTS else min(options.iterations, most),
         learning_rate=options.learning_rate,
         library=resolve(options.backend),
-        single=n > _LARGEST_IN_DOUBLE,
+        single=n > (_LARGEST_IN_DOUBLE if own else _LARGEST_DRAWN_IN_DOUBLE),
     )

@@ -79,9 +79,14 @@ def _profile_gaps(level: NDArray[np.float64], weight: NDArray[np.float64]) -> ND
     # A host is as near to itself as to its nearest neighbour: so the pair's own reading counts too.
     level = np.where(np.eye(len(level), dtype=bool), nearest[:, None], level)
     weight = weight + np.eye(len(weight))
-    common = weight @ weight
     squares = level**2
-    total = squares @ weight + weight @ squares - 2 * level @ level
+    if weight.all():
+        sums = squares.sum(axis=1)
+        common: NDArray[np.float64] = np.full_like(weight, len(weight))
+        total = sums[:, None] + sums[None, :] - 2 * level @ level
+    else:
+        common = weight @ weight
+        total = squares @ weight + weight @ squares - 2 * level @ level
     with np.errstate(divide="ignore", invalid="ignore"):
         gap = np.where(common > 0, np.sqrt(np.maximum(total, 0.0) / common), np.inf)
     np.fill_diagonal(gap, 0.0)
