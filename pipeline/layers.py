@@ -13,6 +13,9 @@ from netprobe.core.matrix import FloatMatrix, empty_matrix
 from netprobe.core.scan import Scan
 from netprobe.embed import Embedding, EmbedOptions
 
+_LEAST_SHARE = 1e-5
+"""Of the median: no two hosts of a fleet are that much nearer than its others."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Readings:
@@ -30,7 +33,8 @@ class Readings:
 def read_layers(scan: Scan, order: list[int]) -> list[Readings]:
     """The distances of a scan, RTT first; of several goodputs the first, which is the scan's primary one.
 
-    Raises DocumentError for a scan that has neither, and for a round trip that took no time.
+    Raises DocumentError for a scan that has neither, for a round trip that took no time, and for a reading so
+    far below the others that it must be of another unit. (Readings far above them are slow links, and are named.)
     """
     found: list[tuple[str, str, FloatMatrix]] = []
     for measurement in scan.measurements:
@@ -47,6 +51,7 @@ def read_layers(scan: Scan, order: list[int]) -> list[Readings]:
     readings = []
     for layer, id_, values in found:
         raw = values[np.ix_(order, order)].copy()
+        _check_one_unit([scan.hosts[i].name for i in order], layer, raw)
         np.fill_diagonal(raw, 0.0)
         readings.append(Readings(layer=layer, measurement=id_, raw=raw))
     return readings
@@ -67,6 +72,21 @@ def _check_round_trips(scan: Scan, rtt_s: FloatMatrix) -> None:
         raise DocumentError(
             f"the round trip from {scan.hosts[src].name} to {scan.hosts[dst].name} is 0 s, and none takes no "
             f"time ({int(zero.sum())} such links): a link without a reading is null, not 0"
+        )
+
+
+def _check_one_unit(names: list[str], layer: str, raw: FloatMatrix) -> None:
+    off = np.where(np.eye(len(raw), dtype=bool), np.nan, raw)
+    if np.isnan(off).all():
+        return
+    middle = float(np.nanmedian(off))
+    small = off < _LEAST_SHARE * middle
+    if small.any():
+        src, dst = np.argwhere(small)[0].tolist()
+        what = "round trip" if layer == "rtt" else "time a byte (1 / goodput)"
+        raise DocumentError(
+            f"the {what} from {names[src]} to {names[dst]} is {off[src, dst]:.3g} s, and the median of all is "
+            f"{middle:.3g} s ({int(small.sum())} such links): these are two units, give all in one"
         )
 
 
