@@ -26,7 +26,8 @@ def mapped(folder: Path, rtt: FloatMatrix, capsys: Capture, *args: str) -> tuple
     code = run(["map", str(folder / "scan.json"), "--json", "--no-compare", *args])
     said = capsys.readouterr()
     if code:
-        assert said.out == "" and said.err.count("\n") == 1 and "Traceback" not in said.err
+        assert said.err.count("\n") == 1 and "Traceback" not in said.err
+        assert json.loads(said.out)["exit_code"] == code
         assert not (folder / "map.json").exists()
     return code, json.loads(said.out or "{}"), said.err
 

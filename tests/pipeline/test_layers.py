@@ -150,7 +150,7 @@ def members(map_: Map) -> list[tuple[str, list[str], str]]:
     return [(group.id, group.hosts, group.leader) for group in map_.groups]
 
 
-@settings(max_examples=6, derandomize=True)
+@settings(max_examples=5, derandomize=True)
 @given(
     alone=st.booleans(),
     seed=st.integers(0, 10**6),
@@ -178,9 +178,6 @@ def test_neither_the_unit_nor_the_order_of_the_hosts_changes_a_map(
     index = np.ix_(order, order)
     if alone:
         turned = with_goodput(turned, np.asarray(scan.goodput_bytes_per_s["goodput"])[index], alone=True)
-    for other, expected in ((map_scan(scaled(scan, factor), seed=seed), one.distance * factor),):
-        assert members(other) == members(one) and other.verdict == one.verdict
-        np.testing.assert_allclose(other.distance, expected, rtol=1e-6)
-    same = map_scan(turned, seed=seed)
-    assert members(same) == members(one) and same.verdict == one.verdict
-    np.testing.assert_allclose(same.distance, one.distance[index], rtol=1e-6)
+    other = map_scan(scaled(turned, factor), seed=seed)
+    assert members(other) == members(one) and other.verdict == one.verdict
+    np.testing.assert_allclose(other.distance, one.distance[index] * factor, rtol=1e-6)
