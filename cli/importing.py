@@ -10,7 +10,10 @@ import typer
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption
 
 app = typer.Typer(
-    help="Make a document of what others measured.", no_args_is_help=True, rich_markup_mode=None
+    help="Make a document of what others measured.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
 )
 
 

@@ -68,6 +68,21 @@ def untold_share(raw_distance_s: NDArray[np.float64], labels: NDArray[np.integer
     return float(untold / between.sum()) if between.any() else 0.0
 
 
+def hidden_chance(raw_distance_s: NDArray[np.float64]) -> tuple[int, float]:
+    """A size, and how probable it is that no pair inside a given group of that size was measured.
+
+    The size is round(sqrt N), 3 at least; pairs are taken to be measured at random. Where that is probable,
+    readings that show no locality do not rule out that there is some.
+    """
+    known = np.isfinite(raw_distance_s)
+    known |= known.T
+    n = len(known)
+    size = max(3, round(n**0.5))
+    pairs = n * (n - 1) / 2
+    missing = 1 - float(np.triu(known, 1).sum()) / pairs if pairs else 0.0
+    return size, missing ** (size * (size - 1) / 2)
+
+
 class _Score:
     """Score of a partition from its inside: how many measured pairs, and the sum of their levels."""
 

@@ -63,7 +63,7 @@ def test_no_reading_depends_on_its_round(lab: Lab, outcome: ScanOutcome) -> None
     ):
         share = matrix[links] / GOODPUT
         assert np.isfinite(share).all()
-        assert 0.75 < np.median(share) < 1.1, share
+        assert 0.6 < np.median(share) < 1.2, share
 
 
 def test_each_uplink_has_one_flow_at_the_most_and_the_visits_show_it(lab: Lab, outcome: ScanOutcome) -> None:
