@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from netprobe.cluster.score import adjusted_rand_index
@@ -38,7 +40,7 @@ def with_goodput(scan: Scan, goodput: FloatMatrix, *, alone: bool = False) -> Sc
         id="goodput", key="goodput_bytes_per_s", method="tcp", unit="bytes/s", statistic="median"
     )
     measurements = [measurement] if alone else [*scan.measurements, measurement]
-    update = {"measurements": measurements, "goodput_bytes_per_s": {"goodput": goodput}}
+    update: dict[str, object] = {"measurements": measurements, "goodput_bytes_per_s": {"goodput": goodput}}
     if alone:
         nothing = np.full(goodput.shape, np.nan)
         update["rtt_s"] = RttStatistics(min=nothing, p10=nothing, p50=nothing, p90=nothing, p99=nothing)
@@ -150,7 +152,7 @@ def members(map_: Map) -> list[tuple[str, list[str], str]]:
     return [(group.id, group.hosts, group.leader) for group in map_.groups]
 
 
-@settings(max_examples=5, derandomize=True)
+@settings(max_examples=5, derandomize=True, phases=[Phase.generate])  # shrinking takes minutes
 @given(
     alone=st.booleans(),
     seed=st.integers(0, 10**6),
@@ -172,12 +174,15 @@ def test_neither_the_unit_nor_the_order_of_the_hosts_changes_a_map(
     if alone:
         scan = with_goodput(scan, goodput, alone=True)
     one = map_scan(scan, seed=seed)
-    assert dump(map_scan(scan, seed=seed)) | {"created_at": ""} == dump(one) | {"created_at": ""}
+    again = map_scan(scan, seed=seed)
+    assert json.dumps(dump(again) | {"created_at": ""}) == json.dumps(dump(one) | {"created_at": ""})
 
     turned = permuted(scan, order)
     index = np.ix_(order, order)
     if alone:
         turned = with_goodput(turned, np.asarray(scan.goodput_bytes_per_s["goodput"])[index], alone=True)
     other = map_scan(scaled(turned, factor), seed=seed)
-    assert members(other) == members(one) and other.verdict == one.verdict
+    assert members(other) == members(one)
+    assert other.verdict.locality == one.verdict.locality and other.verdict.p_value == one.verdict.p_value
+    assert other.verdict.contrast == pytest.approx(one.verdict.contrast, rel=1e-6)
     np.testing.assert_allclose(other.distance, one.distance[index] * factor, rtol=1e-6)
