@@ -35,7 +35,7 @@ def show_chain(chain: Chain, output: Output) -> None:
             "",
         )
     if chain.map is not None:
-        output.say(chain.map.verdict.text)
+        output.say(*terminal.unplaced_text(chain.map), chain.map.verdict.text)
     if chain.capacity is not None:
         from netprobe.cli.capacity import show_capacity
 

@@ -23,6 +23,9 @@ _DIRECTION_SLACK = 1.25
 _LOG_OFFSET = 1e-3
 # A pair this many times further off than most pairs are, on the slow side, is held to be disturbed.
 _OUTLIER = 3.0
+# A pair counts as this many times further than its hosts' median pairs at most: further off it would draw the
+# fit to itself, and the fence with the fit.
+_GROSS = 30.0
 # A pair nearer than this share of the typical nearest neighbour says no more than one at that distance.
 _FLOOR = 0.5
 # A host is far off when its nearest neighbour is this many times further than a typical pair.
@@ -159,6 +162,7 @@ def levels_of(matrix: NDArray[np.float64]) -> Levels | None:
     ratio = np.round(np.maximum(matrix, 0.0) / scale, _DIGITS)
     raw = np.maximum(ratio[first, second][measured], _floor(ratio)) + _LOG_OFFSET
     effects = HostEffects(n, first[measured], second[measured])
+    raw = _without_gross(raw, ratio, effects)
     capped, fit, terms = raw, np.ones_like(raw), np.full(n, 0.5)
     for _ in range(_REFITS):
         terms = effects.fit_weighted(capped, fit**-2.0)
@@ -182,6 +186,18 @@ def levels_of(matrix: NDArray[np.float64]) -> Levels | None:
         unexplained=effects.residual(rest),
         effects=effects,
     )
+
+
+def _without_gross(raw: Vector, ratio: NDArray[np.float64], effects: HostEffects) -> Vector:
+    """``raw`` with each pair at most `_GROSS` times the largest of the median pair and its hosts' median pairs."""
+    if raw.max() <= _GROSS:
+        return raw
+    typical = np.ones(len(ratio))
+    for host, row in enumerate(ratio):
+        known = row[np.isfinite(row)]
+        if len(known):
+            typical[host] = max(1.0, float(np.median(known)))
+    return np.minimum(raw, _GROSS * np.maximum(typical[effects.first], typical[effects.second]))
 
 
 def _floor(ratio: NDArray[np.float64]) -> float:
