@@ -12,6 +12,7 @@ from netprobe.core.errors import InputError
 from netprobe.formats.matrix import ReadOptions, read_matrix
 
 Matrix = NDArray[np.float64]
+Pairs = NDArray[np.bool_]
 # Slices of PlanetLab-490: the wide-area methods were chosen on the first two, and are reported on the others.
 CHOOSING_SLICES, REPORTED_SLICES = (10, 13), (1, 4, 7)
 RANKS, SHRINKS = (6, 12, 20, 30), (0.25, 0.5)
@@ -67,15 +68,16 @@ def levelled_by_truth(slices: Sequence[Matrix], at: int) -> Matrix:
     return np.asarray(np.maximum(slices[at] - height[:, None] - height[None, :], 0.0))
 
 
-def hide(matrix: Matrix, *, share: float, seed: int) -> tuple[Matrix, Matrix, Matrix]:
+def hide(matrix: Matrix, *, share: float, seed: int) -> tuple[Matrix, Matrix, Pairs]:
     """A matrix without ``share`` of its pairs; the mean of both directions; which pairs were hidden."""
     both = np.where(np.isnan(matrix), matrix.T, matrix)
     both = (both + both.T) / 2
     hidden = np.triu(np.random.default_rng(seed).random(matrix.shape) < share, 1) & np.isfinite(both)
-    return np.where(hidden | hidden.T, np.nan, matrix), both, hidden
+    given: Matrix = np.where(hidden | hidden.T, np.nan, matrix)
+    return given, np.asarray(both, dtype=np.float64), np.asarray(hidden, dtype=np.bool_)
 
 
-def hidden_error(found: Matrix, both: Matrix, hidden: Matrix) -> float:
+def hidden_error(found: Matrix, both: Matrix, hidden: Pairs) -> float:
     """Median relative error on the hidden pairs."""
     return float(np.median(np.abs(found[hidden] - both[hidden]) / both[hidden]))
 
@@ -134,7 +136,7 @@ def _imputed(matrix: Matrix, rank: int, shrink: float, rounds: int = 40) -> Matr
         size = np.maximum(np.abs(values) - limit, 0.0)
         size[np.argsort(size)[:-rank]] = 0.0
         low = (vectors * (np.sign(values) * size)) @ vectors.T
-    return np.maximum(base + low, 1e-3)
+    return np.asarray(np.maximum(base + low, 1e-3))
 
 
 def vivaldi(matrix: Matrix, seed: int, *, dimensions: int = 3, rounds: int = 400) -> Matrix:
