@@ -24,7 +24,7 @@ from _real import (
     wonderproxy,
 )
 from _tables import heading, table
-from map import Method, average_linkage, classical, fitted, scaled
+from map import Matrix, Method, average_linkage, classical, fitted, scaled
 
 from netprobe.core.errors import InputError
 from netprobe.embed.kriging import direction_noise
@@ -33,6 +33,19 @@ from netprobe.embed.prepare import check_matrix, prepare
 # The wide-area methods were chosen on seeds from the first on, and are reported from the second on.
 CHOOSING_SEEDS, REPORTED_SEEDS = 1000, 0
 HIDDEN = 0.2
+
+
+def smacof(matrix: Matrix, seed: int) -> Matrix:
+    """scikit-learn's metric MDS, in the matrix's unit."""
+    return np.asarray(scaled(metric=True)(matrix, seed) * np.median(matrix))
+
+
+def linkage(matrix: Matrix, seed: int) -> Matrix:
+    """Average linkage of the logarithms, in the matrix's unit; zero diagonal."""
+    least = np.min(matrix[np.triu_indices(len(matrix), 1)])
+    found = average_linkage(matrix, seed) * least
+    np.fill_diagonal(found, 0.0)
+    return found
 
 
 def on_filled(method: Method, fill: Method) -> Method:
@@ -50,17 +63,17 @@ PUBLISHED: dict[str, Method] = {
 DENOISERS: dict[str, Method] = {
     "raw": lambda matrix, _seed: matrix,
     **PUBLISHED,
-    "MDS (scikit-learn)": scaled(metric=True),
+    "MDS (scikit-learn)": smacof,
     "classical MDS": classical,
-    "average linkage": average_linkage,
+    "average linkage": linkage,
     **OURS,
 }
 COMPLETERS: dict[str, Method] = {
     "row means": by_means,
     "shortest path": by_paths,
     **PUBLISHED,
-    "MDS, filled by row means": on_filled(scaled(metric=True), by_means),
-    "MDS, filled by paths": on_filled(scaled(metric=True), by_paths),
+    "MDS, filled by row means": on_filled(smacof, by_means),
+    "MDS, filled by paths": on_filled(smacof, by_paths),
     "classical MDS, filled by means": on_filled(classical, by_means),
     "Soft-Impute": soft_impute,
     "Vivaldi, 3-D and heights": vivaldi,
