@@ -77,7 +77,8 @@ def fit_embedding(distance_s: NDArray[np.float64], *, options: EmbedOptions, see
     heights = fit.heights if own or not parts.heights.any() else parts.heights - parts.heights.min()
     distance = mixed(parts, trial.mix)
     if cap >= LOOSE_CAP and options.method == "ensemble":
-        distance = settled(ordered, distance, error=trial.mix.noise, noise=direction_noise(matrix))
+        capped = winsorise(ordered, factor=cap)
+        distance = settled(capped, distance, error=trial.mix.noise, noise=direction_noise(matrix))
     factor = interval_factor(trial.error, trial.doubt, parts.spread, noise=trial.mix.noise)
     back = np.argsort(order)
     both = np.ix_(back, back)
