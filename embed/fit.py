@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from netprobe.embed.arrays import resolve
 from netprobe.embed.interval import interval_factor
+from netprobe.embed.kriging import direction_noise, settled
 from netprobe.embed.methods import DENOISERS, Parts, draw, embedded_model
 from netprobe.embed.mix import Mix, choose, mixed, mixed_at
 from netprobe.embed.prepare import (
@@ -74,11 +75,15 @@ def fit_embedding(distance_s: NDArray[np.float64], *, options: EmbedOptions, see
         fit = draw(parts, options=options, seed=seed)
     own = options.method in ("huber", "plink")
     heights = fit.heights if own or not parts.heights.any() else parts.heights - parts.heights.min()
+    distance = mixed(parts, trial.mix)
+    if cap >= LOOSE_CAP and options.method == "ensemble":
+        capped = winsorise(ordered, factor=cap)
+        distance = settled(capped, distance, error=trial.mix.noise, noise=direction_noise(matrix))
     factor = interval_factor(trial.error, trial.doubt, parts.spread, noise=trial.mix.noise)
     back = np.argsort(order)
     both = np.ix_(back, back)
     return Embedding(
-        distance_s=mixed(parts, trial.mix)[both] * prepared.scale_s,
+        distance_s=distance[both] * prepared.scale_s,
         coordinates=principal_axes(fit.coordinates)[back] * prepared.scale_s ** (1.0 / options.alpha),
         heights_s=heights[back] * prepared.scale_s,
         stress=_stress(embedded_model(fit, options.alpha), parts.fitted),

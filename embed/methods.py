@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from netprobe.embed.adam import AdamFit, fit_adam
 from netprobe.embed.arrays import resolve
 from netprobe.embed.heights import levelled, relative_heights
+from netprobe.embed.kriging import kriged
 from netprobe.embed.prepare import LOOSE_CAP, Prepared, winsorise
 from netprobe.embed.records import EmbedOptions, Method
 from netprobe.embed.smooth import LEAST_DISTANCE, smooth
@@ -83,7 +84,7 @@ def block(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Parts:
 
 
 def ensemble(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Parts:
-    """Forest, blocks and embedding, each on the same capped and levelled distances.
+    """Forest, blocks and embedding, each on the same capped and levelled distances; kriging in the wide area.
 
     Above 512 hosts the embedding is no candidate: trees and blocks need no help there, and it is the slowest.
     """
@@ -94,8 +95,11 @@ def ensemble(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Parts:
     drawn = _embedded(
         level, options=options, seed=seed, huber_delta=options.huber_delta, smoothed=parts.smoothed
     )
+    levels = parts.levels | drawn.levels
+    if options.winsorise >= LOOSE_CAP:
+        levels["kriging"] = kriged(level, levels["embedding"])
     return Parts(
-        levels=parts.levels | drawn.levels,
+        levels=levels,
         heights=heights,
         spread=parts.spread,
         fit=drawn.fit,

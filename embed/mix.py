@@ -2,7 +2,7 @@
 
 Candidates are averaged in the logarithm. The habitual weights are 0.7 for the forest, 0.3 for the blocks
 and none for the embedding; other weights are taken only where the hidden pairs speak for them by three
-standard errors and five per cent (wide-area fleets, where hosts do stand in a plane, are such a case).
+standard errors and five per cent. In the wide area, where kriging is a candidate, it is the habit.
 
 A height within what readings vary by says nothing about where a host stands, and is levelled out of the
 distances; a host slow beyond that keeps its excess, for every plan pays it. Where levelling makes the hidden
@@ -11,6 +11,7 @@ pairs clearly worse predicted, all heights stay.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -80,6 +81,8 @@ def mixed_at(parts: Parts, mix: Mix, where: NDArray[np.bool_]) -> NDArray[np.flo
 def _habit(names: tuple[str, ...]) -> dict[str, float]:
     if len(names) == 1:
         return {names[0]: 1.0}
+    if "kriging" in names:
+        return {name: float(name == "kriging") for name in names}
     return {name: _HABIT.get(name, 0.0) for name in names}
 
 
@@ -111,9 +114,16 @@ def _weights(
 
 def _simplex(size: int) -> list[NDArray[np.float64]]:
     steps = round(1.0 / _STEP)
-    if size == 2:
-        return [np.array([k, steps - k]) / steps for k in range(steps + 1)]
-    return [np.array([k, m, steps - k - m]) / steps for k in range(steps + 1) for m in range(steps - k + 1)]
+    return [np.array(parts) / steps for parts in _compositions(steps, size)]
+
+
+def _compositions(total: int, size: int) -> Iterator[tuple[int, ...]]:
+    if size == 1:
+        yield (total,)
+        return
+    for first in range(total + 1):
+        for rest in _compositions(total - first, size - 1):
+            yield (first, *rest)
 
 
 def _level(parts: Parts, mix: Mix, where: NDArray[np.bool_]) -> NDArray[np.float64]:

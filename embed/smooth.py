@@ -68,6 +68,15 @@ def alike(gap: NDArray[np.float64], *, common: float) -> NDArray[np.float64]:
     return _kernel(gap, floor, _width(floor, common))
 
 
+def row_gaps(prepared: Prepared) -> tuple[NDArray[np.float64], float]:
+    """(N, N) root mean square difference (log units) of two hosts' rows, and that of the median host to its like."""
+    weight = prepared.measured.astype(np.float64)
+    level = np.where(prepared.measured, np.log(prepared.distance + LEAST_DISTANCE), 0.0)
+    level = np.where(prepared.measured, level - level.sum() / max(weight.sum(), 1.0), 0.0)
+    gap = _profile_gaps(level, weight)
+    return gap, _noise_floor(gap)
+
+
 def _width(floor: float, common: float) -> float:
     # A gap is a mean over the hosts both were measured to: the more of them, the less it varies by chance.
     return float(floor * (2.0 / common) ** 0.25 * _SLACK)
