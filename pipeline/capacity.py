@@ -153,7 +153,7 @@ def build_capacity(
                         dst=names[dst],
                         streams=options.streams,
                         bytes_per_s=None if result.reason else result.bytes_per_s,
-                        flags=["cpu_bound"] if result.cpu_bound else [],
+                        flags=["cpu_bound"] * result.cpu_bound + ["short"] * result.short,
                         reason=result.reason,
                     )
                     for (src, dst), result in zip(reading.experiment.flows, results, strict=True)
