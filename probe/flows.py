@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from netprobe.probe.agent.messages import ProtocolError
@@ -94,7 +95,7 @@ async def run_flows(
     """
     ramp_s = ramp_of(seconds) if ramp_s is None else ramp_s
     at_once = [_Running(flow, seconds, count, ports) for flow in flows]
-    await asyncio.gather(*(_guarded(one, one.serve()) for one in at_once))
+    await asyncio.gather(*(_guarded(one, one.serve) for one in at_once))
     going = [one for one in at_once if one.reason is None]
     start: float | None = None
     if len(going) > 1:
@@ -104,8 +105,8 @@ async def run_flows(
             one.clocks = (clocks[one.flow.src.index], clocks[one.flow.dst.index])
         streams = max(sum(o.flow.streams for o in going if o.flow.src is m) for m in members.values())
         start = time.monotonic() + _LEAD_S + 0.002 * (len(going) + streams)
-    await asyncio.gather(*(_guarded(one, one.send(start)) for one in going))
-    await asyncio.gather(*(_guarded(one, one.collect()) for one in at_once if one.port is not None))
+    await asyncio.gather(*(_guarded(one, partial(one.send, start)) for one in going))
+    await asyncio.gather(*(_guarded(one, one.collect) for one in at_once if one.port is not None))
     return [one.result(ramp_s, start) for one in at_once]
 
 
@@ -155,10 +156,14 @@ async def _read_clock(member: Member) -> _Clock | None:
     return best
 
 
-async def _guarded(one: _Running, step: Any) -> None:
-    """Run a step of a flow; what goes wrong becomes its reason, and the first reason stays."""
+async def _guarded(one: _Running, step: Callable[[], Awaitable[None]]) -> None:
+    """Run a step of a flow; what goes wrong becomes its reason, and the first reason stays.
+
+    The step is called in here: one that was made before and is then ended in the same moment would be a
+    coroutine that was never awaited, of which Python warns on the terminal.
+    """
     try:
-        await step
+        await step()
     except TaskFailedError as error:
         one.fail(f"{one.at.outcome.host.name}: {error}")
     except AgentLostError as error:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import gc
 import itertools
 import socket
 import threading
 import time
+import warnings
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -20,10 +22,11 @@ from netprobe.probe.agent.flow_receiver import Receiver
 from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.events import ignore
 from netprobe.probe.exec_launcher import LocalLauncher
-from netprobe.probe.fleet import Fleet
+from netprobe.probe.fleet import Fleet, Member
 from netprobe.probe.flows import Flow, close_flows, run_flows
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.progress import Progress, is_short, parse_marks, parse_reads, too_few_to_time
+from netprobe.probe.result import HostOutcome
 
 from .conftest import hosts_named, wait_until
 
@@ -110,6 +113,26 @@ def test_a_stranger_gets_nothing_and_a_flow_that_cannot_connect_costs_itself_alo
         assert refused.reason == f"a: no free TCP port in {port}-{port} (EADDRINUSE)"
 
     with_fleet("ab", work)
+
+
+def test_flows_that_are_ended_before_they_begin_say_nothing_on_the_terminal() -> None:
+    a, b = (
+        Member(index=i, outcome=HostOutcome(host=host), port=9)
+        for i, host in enumerate(hosts_named("a", "b"))
+    )
+
+    async def main() -> None:
+        running = asyncio.create_task(run_flows([Flow(src=a, dst=b)], 0.1))
+        await asyncio.sleep(0)  # its first steps are due, and none has been taken
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    with warnings.catch_warnings(record=True) as said:  # of a coroutine that was never awaited, say
+        warnings.simplefilter("always")
+        asyncio.run(main())
+        gc.collect()
+    assert [str(one.message) for one in said] == []
 
 
 def test_bytes_between_two_moments_are_linear_between_marks_and_nothing_outside_them() -> None:
