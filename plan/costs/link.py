@@ -27,6 +27,7 @@ class LinkCost:
     beta_s_per_byte: FloatMatrix | None = None
     size_bytes: float = 0.0
     _flat: tuple[FloatMatrix, FloatMatrix | None] = field(init=False, repr=False)
+    _cells: tuple[memoryview, memoryview | None] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Raises InputError for matrices that are not square, not alike, or hold an impossible cost."""
@@ -42,6 +43,9 @@ class LinkCost:
                 raise InputError(f"latencies of {len(alpha)} hosts, and times a byte of {len(beta)}")
             whole = (beta * self.size_bytes).ravel()
         object.__setattr__(self, "_flat", (alpha.ravel(), whole))
+        # A cell of a memory view is a plain float, three times as fast as one of an array.
+        cells = (alpha.ravel().data, None if whole is None else whole.data)
+        object.__setattr__(self, "_cells", cells)
 
     def __len__(self) -> int:
         """Number of hosts."""
@@ -55,6 +59,13 @@ class LinkCost:
         if whole is not None:
             cost = cost + share * whole.take(cell)
         return cost
+
+    def one(self, src: int, dst: int, share: float) -> float:
+        """``seconds`` of one transfer: the same float."""
+        alpha, whole = self._cells
+        cell = src * len(self.alpha_s) + dst
+        cost: float = alpha[cell]
+        return cost if whole is None else cost + share * float(whole[cell])
 
     def matrix(self, share: float = 1.0) -> FloatMatrix:
         """Costs (N, N) [src, dst] of a transfer of ``share``, the diagonal 0."""

@@ -28,13 +28,13 @@ class Phases:
     adds: bool = False
 
     @cached_property
-    def touching(self) -> tuple[Ranks, ...]:
+    def touching(self) -> tuple[tuple[int, ...], ...]:
         """For each rank, the transfers it sends or receives."""
-        both = np.concatenate([self.src, self.dst])
-        number = np.tile(np.arange(len(self.src)), 2)
-        by_rank = number[np.argsort(both, kind="stable")]
-        cuts = np.cumsum(np.bincount(both, minlength=self.ranks))[:-1]
-        return tuple(np.split(by_rank, cuts))
+        lists: list[list[int]] = [[] for _ in range(self.ranks)]
+        for number, (src, dst) in enumerate(zip(self.src.tolist(), self.dst.tolist())):
+            lists[src].append(number)
+            lists[dst].append(number)
+        return tuple(map(tuple, lists))
 
     @cached_property
     def round_of(self) -> Ranks:

@@ -184,22 +184,18 @@ class TreeEvaluation(Evaluation):
     def __init__(self, trees: tuple[Tree, Tree], order: Ranks, link_cost: LinkCost) -> None:
         super().__init__(order)
         self._trees, self._link_cost = trees, link_cost
-        priced = [ways(tree, self._order[None], link_cost) for tree in trees]
+        priced = [ways(tree, order[None], link_cost) for tree in trees]
         self._ways = [(up[0].tolist(), down[0].tolist()) for up, down in priced]
         self._pending = self._ways
         self._cost = self._total(self._ways)
 
-    def _priced(self, order: Ranks, changed: list[int]) -> float:
-        if 8 * len(changed) > len(order):
-            priced = [ways(tree, order[None], self._link_cost) for tree in self._trees]
-            self._pending = [(up[0].tolist(), down[0].tolist()) for up, down in priced]
-        else:
-            pairs = zip(self._trees, self._ways)
-            self._pending = [self._mended(tree, up, down, order, changed) for tree, (up, down) in pairs]
+    def _priced(self, order: list[int], changed: list[int]) -> float:
+        pairs = zip(self._trees, self._ways)
+        self._pending = [self._mended(tree, up, down, order, changed) for tree, (up, down) in pairs]
         return self._total(self._pending)
 
     def _mended(
-        self, tree: Tree, up: list[float], down: list[float], order: Ranks, changed: list[int]
+        self, tree: Tree, up: list[float], down: list[float], order: list[int], changed: list[int]
     ) -> tuple[list[float], list[float]]:
         """Ways after ``changed``: those of the changed ranks, their parents, and all above them."""
         dirty: set[int] = set()
@@ -208,18 +204,14 @@ class TreeEvaluation(Evaluation):
             while at >= 0 and at not in dirty:
                 dirty.add(at)
                 at = tree.parent[at]
-        inner = sorted((rank for rank in dirty if tree.children[rank]), key=lambda r: -tree.depth[r])
-        links = [(rank, child) for rank in inner for child in tree.children[rank]]
-        above, below = order[[a for a, _ in links]], order[[b for _, b in links]]
-        half = np.full(len(links), HALF)
-        rising = self._link_cost.seconds(below, above, half).tolist()
-        falling = self._link_cost.seconds(above, below, half).tolist()
         up, down = list(up), list(down)
-        for rank in inner:
-            up[rank] = down[rank] = 0.0
-        for (rank, child), rises, falls in zip(links, rising, falling):
-            up[rank] = max(up[rank], up[child] + rises)
-            down[rank] = max(down[rank], down[child] + falls)
+        seconds = self._link_cost.one
+        for rank in sorted(dirty, key=tree.depth.__getitem__, reverse=True):
+            host, rises, falls = order[rank], 0.0, 0.0
+            for child in tree.children[rank]:
+                rises = max(rises, up[child] + seconds(order[child], host, HALF))
+                falls = max(falls, down[child] + seconds(host, order[child], HALF))
+            up[rank], down[rank] = rises, falls
         return up, down
 
     def _keep(self) -> None:
