@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +44,7 @@ def exchange_bound(link_cost: LinkCost, radices: Sequence[int], shares: Sequence
     if len(set(shares)) == 1 or link_cost.beta_s_per_byte is None:
         return by_rank
     first = [
-        _least(_both_ways(link_cost.matrix(share)), 0.0, _holds_round(members, radix - 1, radix))
+        _round_bounds(_both_ways(link_cost.matrix(share)), [radix], members)[0]
         for radix, share in zip(radices, shares)
     ]
     return max(by_rank, math.fsum(first))
@@ -53,7 +54,7 @@ def pairs_bound(link_cost: LinkCost, pairs: int, share: float) -> float:
     """Seconds of a round in which ``pairs`` hosts each send ``share`` to another that no one else sends to."""
     cost = link_cost.matrix(share)
     np.fill_diagonal(cost, np.inf)
-    return _least(cost, 0.0, lambda allowed: _matched(allowed) >= pairs)
+    return _least(cost, 0.0, lambda allowed: _matched(csr_matrix(allowed)) >= pairs)
 
 
 def tree_bound(link_cost: LinkCost, depth: int, share: float) -> float:
@@ -70,10 +71,10 @@ def tree_bound(link_cost: LinkCost, depth: int, share: float) -> float:
     # A cost of 0 would read as no link; the smallest float in its place is no more than any true cost but 0.
     known = np.where(cost > 0, cost, np.finfo(np.float64).tiny)
     np.fill_diagonal(known, 0.0)
-    down = shortest_path(known, method="FW").max(axis=1)
-    up = shortest_path(known.T.copy(), method="FW").max(axis=1)
+    distance = shortest_path(known, method="FW")
+    there_and_back = distance.max(axis=1) + distance.max(axis=0)
     # Sums along other paths may differ by a few units in the last place.
-    return max(float((down + up).min()) * (1 - 1e-12) - 1e-300, 2 * depth * least * (1 - 1e-12), 0.0)
+    return max(float(there_and_back.min()) * (1 - 1e-12) - 1e-300, 2 * depth * least * (1 - 1e-12), 0.0)
 
 
 def _round_bounds(cost: FloatMatrix, radices: Sequence[int], members: int) -> list[float]:
@@ -81,28 +82,30 @@ def _round_bounds(cost: FloatMatrix, radices: Sequence[int], members: int) -> li
     bounds: list[float] = []
     smallest = sorted(radices)
     for k in range(1, len(radices) + 1):
-        blocks = {math.prod(chosen) for chosen in combinations(smallest, k)}
+        block = math.gcd(*{math.prod(chosen) for chosen in combinations(smallest, k)})
         degree = sum(radix - 1 for radix in smallest[:k])
-        holds = _holds_round(members, degree, math.gcd(*blocks))
-        bounds.append(_least(cost, bounds[-1] if bounds else 0.0, holds))
+        # The level at which enough hosts have as many neighbours as they need.
+        needed = np.partition(cost, degree - 1, axis=1)[:, degree - 1]
+        low = max(float(np.partition(needed, members - 1)[members - 1]), *bounds[-1:], 0.0)
+        # Hosts that can be matched at the first level can be at all later ones.
+        bounds.append(_least(cost, low, _holds_round(members, block, matched=k == 1)))
     return bounds
 
 
-def _holds_round(members: int, degree: int, block: int) -> Callable[[Allowed], bool]:
+def _holds_round(members: int, block: int, *, matched: bool) -> Callable[[Allowed], bool]:
     def holds(allowed: Allowed) -> bool:
-        if np.count_nonzero(allowed.sum(axis=1) >= degree) < members:
-            return False
-        _, label = connected_components(csr_matrix(allowed), directed=False)
+        graph = csr_matrix(allowed)
+        _, label = connected_components(graph, directed=False)
         if int((np.bincount(label) // block).sum()) * block < members:
             return False
-        return _matched(allowed) >= members
+        return not matched or _matched(graph) >= members
 
     return holds
 
 
-def _matched(allowed: Allowed) -> int:
-    """The most arcs of which no two leave or enter the same host."""
-    match = maximum_bipartite_matching(csr_matrix(allowed), perm_type="column")
+def _matched(graph: Any) -> int:
+    """The most arcs of the sparse ``graph`` of which no two leave or enter the same host."""
+    match = maximum_bipartite_matching(graph, perm_type="column")
     return int(np.count_nonzero(match >= 0))
 
 
@@ -110,6 +113,8 @@ def _least(cost: FloatMatrix, low: float, holds: Callable[[Allowed], bool]) -> f
     """The least value t of ``cost``, at least ``low``, at which ``holds`` of the pairs up to t."""
     values = np.unique(cost[np.isfinite(cost)])
     first, last = int(np.searchsorted(values, low)), len(values) - 1
+    if holds(cost <= values[first]):
+        return float(values[first])
     while first < last:
         middle = (first + last) // 2
         if holds(cost <= values[middle]):

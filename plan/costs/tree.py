@@ -22,7 +22,7 @@ Parents = tuple[int, ...]
 """Parent of each rank, -1 for the root."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tree:
     """One rooted tree over the ranks."""
 
