@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching, shortest_path
+from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
 from netprobe.core.matrix import FloatMatrix
 from netprobe.plan.costs.link import LinkCost
@@ -68,13 +68,14 @@ def tree_bound(link_cost: LinkCost, depth: int, share: float) -> float:
     cost = link_cost.matrix(share)
     np.fill_diagonal(cost, np.inf)
     least = float(cost.min())
-    # A cost of 0 would read as no link; the smallest float in its place is no more than any true cost but 0.
-    known = np.where(cost > 0, cost, np.finfo(np.float64).tiny)
-    np.fill_diagonal(known, 0.0)
-    distance = shortest_path(known, method="FW")
+    distance = cost.copy()
+    np.fill_diagonal(distance, 0.0)
+    # Floyd and Warshall; scipy's takes a cost near 0 for a missing link.
+    for host in range(size):
+        np.minimum(distance, distance[:, host, None] + distance[None, host, :], out=distance)
     there_and_back = distance.max(axis=1) + distance.max(axis=0)
     # Sums along other paths may differ by a few units in the last place.
-    return max(float(there_and_back.min()) * (1 - 1e-12) - 1e-300, 2 * depth * least * (1 - 1e-12), 0.0)
+    return max(float(there_and_back.min()) * (1 - 1e-12), 2 * depth * least * (1 - 1e-12))
 
 
 def _round_bounds(cost: FloatMatrix, radices: Sequence[int], members: int) -> list[float]:

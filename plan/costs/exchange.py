@@ -141,7 +141,8 @@ class ReduceScatter(RoundModel):
 
     MPICH's, and for powers of two LightGBM's: **the farthest ranks exchange half the buffer first**,
     neighbours least and last, so that chunk r ends on rank r. The other direction from halving-doubling's
-    first half, and the order that suits one does not suit the other. Not in the dissertation as an equation (6.3.4 runs it).
+    first half, and the order that suits one does not suit the other. Not in the dissertation as an
+    equation (6.3.4 runs it).
 
     N beyond a power of two: MPICH's fold. The core's members keep one chunk or two, so the two partners of a
     pair may send different amounts; at the end each odd rank hands its neighbour's chunk (S/N) back.
