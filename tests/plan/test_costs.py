@@ -39,7 +39,7 @@ from tests.plan.fleets import rack_fleet
 EVERY: list[CostModel] = [*MODELS.values(), BCube(2), BCube(3)]
 models = st.sampled_from(EVERY)
 sizes = st.integers(1, 40)
-QUICK = settings(deadline=None, max_examples=60)
+QUICK = settings(deadline=None, max_examples=50)
 each_model = pytest.mark.parametrize("model", EVERY, ids=lambda model: model.name)
 
 
@@ -266,7 +266,7 @@ def test_equal_costs_make_all_orders_equal(model: CostModel) -> None:
 
 
 @settings(deadline=None, max_examples=40)
-@given(models, st.integers(1, 6), st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from([0, 3]))
+@given(models, st.integers(1, 5), st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from([0, 3]))
 def test_no_order_costs_less_than_the_bound(
     model: CostModel, size: int, seed: int, goodput: bool, levels: int
 ) -> None:
@@ -275,7 +275,7 @@ def test_no_order_costs_less_than_the_bound(
     assert model.lower_bound(cost) <= best * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("racks", [[8] * 4, [7, 9, 8, 8], [10, 10, 12], [5, 6, 9]])
+@pytest.mark.parametrize("racks", [[8] * 2, [5, 6, 9]])
 @each_model
 def test_no_rack_order_costs_less_than_the_bound(model: CostModel, racks: list[int]) -> None:
     matrix, rack = rack_fleet(racks, 3, directed=True)
@@ -283,6 +283,15 @@ def test_no_rack_order_costs_less_than_the_bound(model: CostModel, racks: list[i
     order = sorted(range(len(rack)), key=lambda host: rack[host])
     bound = model.lower_bound(cost)
     assert 0 < bound <= model.cost(order, cost)
+
+
+def test_the_bound_of_trees_keeps_links_that_cost_nothing() -> None:
+    """Hosts 0 to 3 in a line of free links, every other link dear: a star would pay, and no tree need to."""
+    dear = np.ones((4, 4))
+    for host in range(3):
+        dear[host, host + 1] = dear[host + 1, host] = 0.0
+    for model in (DoubleBinaryTree(), NcclTree()):
+        assert model.lower_bound(LinkCost(alpha_s=dear)) == 0.0
 
 
 def test_the_bound_of_halving_doubling_sees_racks_that_hold_no_whole_block() -> None:
