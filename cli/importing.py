@@ -10,7 +10,10 @@ import typer
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption
 
 app = typer.Typer(
-    help="Make a document of what others measured.", no_args_is_help=True, rich_markup_mode=None
+    help="Make a document of what others measured.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
 )
 
 
@@ -88,7 +91,7 @@ def matrix(
         f"{len(scan.hosts)} hosts, {measurement.id} in {measurement.parameters['unit']} "
         f"({measurement.parameters['format']}): {scan.reason}",
         f"wrote {path}",
-        *([f"next: netprobe map {path}"] if measurement.id == "rtt" else []),
+        f"next: netprobe map {path}",
     )
     output.result(
         {

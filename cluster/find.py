@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from netprobe.cluster.balanced import sqrt_groups
 from netprobe.cluster.candidates import best_candidate
-from netprobe.cluster.judge import cannot_tell, contrast_of, gap_to_noise, judge_locality
+from netprobe.cluster.judge import SIGNIFICANCE, cannot_tell, contrast_of, judge_locality
 from netprobe.cluster.levels import far_hosts, symmetric
 from netprobe.cluster.natural import best_grouping, keep_or_join
 from netprobe.cluster.nested import all_levels
 from netprobe.cluster.records import METHODS, Grouping, Method, Verdict, numbered_by_first_member
-from netprobe.cluster.regroup import MOST_UNTOLD, is_sparse, untold_share
+from netprobe.cluster.regroup import MOST_UNTOLD, hidden_chance, is_sparse, untold_share
 from netprobe.cluster.stability import stability_of
 from netprobe.core.errors import InputError
 
@@ -112,7 +112,7 @@ def _natural(
             "measured, and which may be one; measure more pairs"
         )
     else:
-        verdict = judge_locality(part, grouping.labels, seed=seed)
+        verdict = _unless_hidden(judge_locality(part, grouping.labels, seed=seed), part)
     kept = keep_or_join(grouping, verdict)
     evidence = dict(kept.evidence)
     labels = kept.labels
@@ -121,7 +121,7 @@ def _natural(
         labels = levels[0]
         evidence["levels"] = [_level(level, labels, part) for level in levels]
         evidence["stability"] = stability_of(part, kept.labels, seed=seed)
-        evidence["gap"] = gap_to_noise(part, seed=seed)
+        evidence["gap"] = verdict.gap
     if far.any():
         labels = _placed(symmetric(raw), far, labels)
         evidence["far_hosts"] = np.flatnonzero(far).tolist()
@@ -131,6 +131,17 @@ def _natural(
     if changed and kept.k > 1:
         verdict = judge_locality(raw, labels, seed=seed, p_value=verdict.p_value)
     return grouping, verdict
+
+
+def _unless_hidden(verdict: Verdict, raw: NDArray[np.float64]) -> Verdict:
+    """No locality among the measured pairs is none only where a group's own pairs would have been among them."""
+    size, chance = hidden_chance(raw)
+    if verdict.locality != "none" or chance <= SIGNIFICANCE:
+        return verdict
+    return cannot_tell(
+        f"too few pairs: those that were measured show no locality, and a group of {size} hosts may lie in the "
+        "others; measure more pairs"
+    )
 
 
 def _level(

@@ -13,12 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.cluster.levels import symmetric
+from netprobe.cluster.regroup import is_sparse
 
 # Named from these effects on, and from this many robust standard deviations of its likes.
 _HOST_RATIO, _LINK_RATIO, _WAY_RATIO = 1.25, 2.0, 1.5
 _HOST_SIGMAS, _LINK_SIGMAS = 5.0, 8.0
 # The spread of likes is never held to be less than this (log units): fleets without noise have none.
 _LEAST_SPREAD = 0.02
+# Links are judged where both ends have this many, or all, of their pairs measured.
+_LEAST_READINGS = 8
 # A link this much above what is expected counts as slower.
 _AGREES = 1.1
 
@@ -71,7 +74,8 @@ def find_outliers(raw_distance_s: NDArray[np.float64], labels: NDArray[np.int64]
     np.fill_diagonal(raw, np.nan)
     matrix = symmetric(raw)
     positive = matrix[np.isfinite(matrix) & (matrix > 0)]
-    if len(matrix) < 4 or not len(positive):
+    unplaced = is_sparse(raw) and len(np.unique(labels)) == 1  # what is near and what far is not known
+    if len(matrix) < 4 or not len(positive) or unplaced:
         return Outliers(hosts=(), links=(), asymmetric=())
     floor = 1e-3 * float(np.median(positive))
     level = np.log(np.maximum(matrix, floor))
@@ -86,6 +90,9 @@ def find_outliers(raw_distance_s: NDArray[np.float64], labels: NDArray[np.int64]
     over = level - np.log(np.exp(expected) + excess[:, None] + excess[None, :])
     terms = _row_medians(over)
     over = over - terms[:, None] - terms[None, :]
+    # Of an end with few readings its own term is a guess, and so is what it explains.
+    vague = np.isfinite(level).sum(axis=1) < min(_LEAST_READINGS, len(level) - 1)
+    over[vague] = over[:, vague] = np.nan
     return Outliers(hosts=hosts, links=_links(over), asymmetric=_asymmetric(raw, floor))
 
 
@@ -100,15 +107,17 @@ def _expected(level: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[
     for kind in (same, ~same):
         values = level[kind & known]
         expected[kind] = np.median(values) if len(values) else np.median(level[known])
-    for one in np.unique(labels):
-        for other in np.unique(labels):
-            rows, columns = labels == one, labels == other
-            if one != other and min(rows.sum(), columns.sum()) < 3:
+    members = [np.flatnonzero(labels == group) for group in np.unique(labels)]
+    for at, rows in enumerate(members):
+        for columns in members[at:]:
+            if columns is not rows and min(len(rows), len(columns)) < 3:
                 continue
-            block = level[np.ix_(rows, columns)]
+            block = level[rows[:, None], columns]
             values = block[np.isfinite(block)]
             if len(values) >= 6:
-                expected[np.ix_(rows, columns)] = np.median(values)
+                middle = np.median(values)
+                expected[rows[:, None], columns] = middle
+                expected[columns[:, None], rows] = middle
     return expected
 
 
@@ -147,6 +156,8 @@ def _links(over: NDArray[np.float64]) -> tuple[SlowLink, ...]:
     first, second = np.triu_indices(len(over), 1)
     values = over[first, second]
     known = np.isfinite(values)
+    if not known.any():
+        return ()
     values = values - np.median(values[known])
     limit = max(np.log(_LINK_RATIO), _LINK_SIGMAS * _spread(values[known]))
     found = []

@@ -107,8 +107,19 @@ def explain(*, stderr: str, stdout: str, code: int | None, target: str, python: 
             "(MaxStartups), so a smaller fan-out may help",
             retry=True,
         )
-    last = [line for line in stderr.splitlines() if line.strip()][-1:] or [
-        line for line in stdout.splitlines() if line.strip()
-    ][-1:]
+    last = _telling(stderr) or _telling(stdout)
     how = "" if code is None else f" (exit code {code})" if code >= 0 else f" (killed by signal {-code})"
-    return Diagnosis(one_line(f"{cause}{how}" + (f": {last[0].strip()}" if last else "")))
+    return Diagnosis(one_line(f"{cause}{how}" + (f": {last}" if last else "")))
+
+
+def _telling(said: str) -> str:
+    """The last line; of a banner between rules, as mpirun's, the first one, which has the gist."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    is_rule = [not re.search(r"\w", line) for line in lines]
+    if not lines or all(is_rule):
+        return ""
+    if not is_rule[-1]:
+        return lines[-1]
+    end = max(i for i, rule in enumerate(is_rule) if not rule)
+    start = max((i for i in range(end) if is_rule[i]), default=-1)
+    return lines[start + 1 if start >= 0 else end]

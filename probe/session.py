@@ -123,7 +123,8 @@ class Session:
                 visits=seen,
                 elapsed_s=spent_s + self._clock() - began,
             )
-            links = chooser.next_round(results)
+            # In a thread: forming groups of a large fleet takes seconds, and agents without pings for so long end.
+            links = await asyncio.to_thread(chooser.next_round, results)
             if links is None:
                 return
             for together in _split(self._unfinished(id_, links), links_at_once(phase, self._options)):

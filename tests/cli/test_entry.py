@@ -110,8 +110,11 @@ def test_a_terminal_without_block_characters_gets_ascii_ones(
     scan, _ = rack_scan((3, 3), seed=1)
     write_document(scan, tmp_path / "scan.json")
     printed = io.BytesIO()
+    stream = io.TextIOWrapper(
+        printed, encoding="ascii", write_through=True
+    )  # it closes what it wraps when it goes
     with monkeypatch.context() as patch:
-        patch.setattr(sys, "stdout", io.TextIOWrapper(printed, encoding="ascii", write_through=True))
+        patch.setattr(sys, "stdout", stream)
         assert run(["map", str(tmp_path / "scan.json")]) == 0
     assert b"locality found" in printed.getvalue() and printed.getvalue().isascii()
     # And a locale of which Python makes no UTF-8, in a process of its own.

@@ -36,6 +36,8 @@ Host key verification failed.
         ("command-line: line 0: Bad configuration option: nonsense\n", 255, "refuses an option: nonsense"),
         ("Can't open user config file /x/y: No such file or directory\n", 255, "configuration /x/y cannot"),
         ("something else\nlast words\n", 9, r"the agent ended \(exit code 9\): last words"),
+        ("----\nORTE was unable to start\na daemon\n----\n", 1, r"\(exit code 1\): ORTE was unable to start$"),
+        ("said before\n====\n", 1, r"\(exit code 1\): said before$"),
         ("", -9, r"the agent ended \(killed by signal 9\)"),
     ],
 )  # fmt: skip
