@@ -6,6 +6,7 @@
     exact.py       proven best rings of a few hosts
     bounds.py      lower bounds of any ring
     order.py       plans of kind ``order``                                    (hosts and costs to a document)
+    costs/         what an order costs each algorithm of a collective       (numbers in, numbers out)
     registry.py    the kinds of plans, load_plan, parse_plan
 
 A new kind of plan is a module that ends with one ``register`` call and is imported here.
