@@ -20,7 +20,8 @@ from netprobe.formats.slurm_hostfile import check_node_names
 
 PLACES = (
     "Slurm uses it with TopologyPlugin=topology/tree in slurm.conf, after a restart of slurmctld: it gives a job as "
-    "few switches as it can. It orders no ranks (SLURM_HOSTFILE does), and a node under no switch shares no job with others"
+    "few switches as it can. It orders no ranks (SLURM_HOSTFILE does), and a node under no switch shares no job with "
+    "others"
 )
 
 _ENTRY = re.compile(r"([A-Za-z]+)\s*=\s*(\S+)")
