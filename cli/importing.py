@@ -91,7 +91,7 @@ def matrix(
         f"{len(scan.hosts)} hosts, {measurement.id} in {measurement.parameters['unit']} "
         f"({measurement.parameters['format']}): {scan.reason}",
         f"wrote {path}",
-        *([f"next: netprobe map {path}"] if measurement.id == "rtt" else []),
+        f"next: netprobe map {path}",
     )
     output.result(
         {

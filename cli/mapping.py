@@ -97,6 +97,9 @@ def map_(
             "",
         )
         output.say(*comparison_lines(result.grouping.evidence), *outlier_lines(result.outliers))
+        if result.layers.beta is not None:
+            output.say(*(f"goodput: {line}" for line in outlier_lines(result.layers.beta.outliers)))
+        output.say(*terminal.unplaced_text(result))
         output.say(result.verdict.text, f"wrote {path}", f"next: netprobe plan order {path}")
     output.result(map_summary(result) | {"file": str(path)})
     return 0
@@ -133,6 +136,8 @@ def map_summary(result: Any) -> dict[str, Any]:
         "verdict": result.verdict.model_dump(),
         "groups": [{"id": g.id, "leader": g.leader, "hosts": g.hosts} for g in result.groups],
         "unplaced": result.unplaced,
+        "layer": result.grouped_by,
+        "layers": list(result.layers.named()),
         "outliers": None if result.outliers is None else result.outliers.model_dump(),
         "comparison": result.grouping.evidence.get("comparison"),
     }

@@ -82,6 +82,15 @@ def check_objective(objective: str) -> Any:
 
 def plan_summary(result: Any) -> dict[str, Any]:
     """What ``--json`` says of an order."""
-    keys = {"kind", "order", "cost_s", "cost_given_s", "crossings", "crossings_given", "left_out"}
+    keys = {
+        "kind",
+        "size_bytes",
+        "order",
+        "cost_s",
+        "cost_given_s",
+        "crossings",
+        "crossings_given",
+        "left_out",
+    }
     summary: dict[str, Any] = result.model_dump(include=keys)
     return summary

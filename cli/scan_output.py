@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from netprobe.cli.output import Output
@@ -19,7 +20,9 @@ def show_chain(chain: Chain, output: Output) -> None:
     from netprobe.report.goodput import goodput_text
     from netprobe.report.paths import paths_text
 
-    warnings = [f"warning: {text}" for text in chain.warnings]
+    # On a terminal they were shown when they came.
+    shown = sys.stdout.isatty() and sys.stderr.isatty()
+    warnings = [] if shown else [f"warning: {text}" for text in chain.warnings]
     output.say(terminal.scan_text(chain.scan), *paths_text(chain.scan), *goodput_text(chain.scan), *warnings)
     if chain.map is not None:
         output.say("")
@@ -32,7 +35,7 @@ def show_chain(chain: Chain, output: Output) -> None:
             "",
         )
     if chain.map is not None:
-        output.say(chain.map.verdict.text)
+        output.say(*terminal.unplaced_text(chain.map), chain.map.verdict.text)
     if chain.capacity is not None:
         from netprobe.cli.capacity import show_capacity
 

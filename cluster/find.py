@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from netprobe.cluster.balanced import sqrt_groups
 from netprobe.cluster.candidates import best_candidate
-from netprobe.cluster.judge import SIGNIFICANCE, cannot_tell, contrast_of, gap_to_noise, judge_locality
+from netprobe.cluster.judge import SIGNIFICANCE, cannot_tell, contrast_of, judge_locality
 from netprobe.cluster.levels import far_hosts, symmetric
 from netprobe.cluster.natural import best_grouping, keep_or_join
 from netprobe.cluster.nested import all_levels
@@ -121,7 +121,7 @@ def _natural(
         labels = levels[0]
         evidence["levels"] = [_level(level, labels, part) for level in levels]
         evidence["stability"] = stability_of(part, kept.labels, seed=seed)
-        evidence["gap"] = gap_to_noise(part, seed=seed)
+        evidence["gap"] = verdict.gap
     if far.any():
         labels = _placed(symmetric(raw), far, labels)
         evidence["far_hosts"] = np.flatnonzero(far).tolist()

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from netprobe.cluster.levels import ends_of
+
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
@@ -53,7 +55,7 @@ def hierarchy_of(level: Vector, measured: Mask) -> Hierarchy:
     tree = np.asarray(linkage(shifted, "average"))
     n = len(tree) + 1
     score = np.zeros(n + 1)
-    values = shifted[measured]
+    values = shifted if measured.all() else shifted[measured]
     pairs = len(values)
     spread = _spread(values)
     if n < 3 or spread <= _FLAT * np.sqrt(pairs):
@@ -67,9 +69,24 @@ def hierarchy_of(level: Vector, measured: Mask) -> Hierarchy:
     return Hierarchy(tree=tree, score=score)
 
 
+def partition_scores(values: Vector, between: Mask) -> Vector:
+    """(D,) `partition_score` of one partition on D matrices.
+
+    values: (D, P) levels of the measured pairs; between: (P,) which of these join different groups.
+    """
+    count = int(between.sum())
+    if count in (0, len(between)):
+        return np.zeros(len(values))
+    spread = np.sqrt(((values - values.mean(axis=1, keepdims=True)) ** 2).sum(axis=1))
+    step = values[:, between].mean(axis=1) - values[:, ~between].mean(axis=1)
+    share = float(np.sqrt(count * (len(between) - count) / len(between)))
+    flat = spread <= _FLAT * np.sqrt(len(between))
+    return np.asarray(np.where(flat, 0.0, step * share / np.where(flat, 1.0, spread)))
+
+
 def partition_score(level: Vector, measured: Mask, labels: NDArray[np.int64]) -> float:
     """The same score for any partition; 0 when all pairs are of one kind or all levels are the same."""
-    first, second = np.triu_indices(len(labels), 1)
+    first, second = ends_of(len(labels))
     between = (labels[first] != labels[second])[measured]
     values = level[measured]
     spread = _spread(values)

@@ -8,8 +8,8 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.cluster.hierarchy import hierarchy_of, partition_score
-from netprobe.cluster.levels import Levels, far_hosts, levels_of, square, symmetric
+from netprobe.cluster.hierarchy import hierarchy_of, partition_scores
+from netprobe.cluster.levels import Levels, ends_of, far_hosts, levels_of, square, symmetric
 from netprobe.cluster.records import Verdict, numbered_by_first_member
 from netprobe.core.errors import InputError
 
@@ -76,9 +76,9 @@ def judge_locality(
     matrix, partition = matrix[np.ix_(kept, kept)], numbered_by_first_member(np.asarray(labels)[kept])
     if partition.max() == 0 or not (matrix > 0).any():
         return Verdict(locality="none", contrast=None, p_value=None, text=_NONE)
-    contrast = contrast_of(matrix, partition)
+    contrast, gap = contrast_of(matrix, partition), None
     if p_value is None:
-        p_value = _p_value(matrix, partition, seed=seed, permutations=permutations)
+        p_value, gap = _tested(matrix, partition, seed=seed, permutations=permutations)
     if contrast is not None and contrast < LEAST_CONTRAST:
         return Verdict(locality="none", contrast=contrast, p_value=p_value, text=_NONE)
     if least_p_value(partition) > SIGNIFICANCE:
@@ -91,7 +91,7 @@ def judge_locality(
         return Verdict(locality="none", contrast=contrast, p_value=p_value, text=_NONE)
     nearer = "nearer" if contrast is None else f"{contrast:.1f}x nearer"
     text = f"locality found: {groups} groups, {nearer} inside than across (p = {p_value:.2g})"
-    return Verdict(locality="found", contrast=contrast, p_value=p_value, text=text)
+    return Verdict(locality="found", contrast=contrast, p_value=p_value, text=text, gap=gap)
 
 
 def cannot_tell(text: str) -> Verdict:
@@ -108,7 +108,7 @@ def islands_of(matrix: NDArray[np.float64]) -> int:
 
 def contrast_of(matrix: NDArray[np.float64], labels: NDArray[np.int64]) -> float | None:
     """Median distance between groups over the median inside; None where a kind is absent or at no distance."""
-    first, second = np.triu_indices(len(labels), 1)
+    first, second = ends_of(len(labels))
     pairs = matrix[first, second]
     known = np.isfinite(pairs)
     between = labels[first] != labels[second]
@@ -118,10 +118,10 @@ def contrast_of(matrix: NDArray[np.float64], labels: NDArray[np.int64]) -> float
     return float(np.median(pairs[known & between])) / inside if inside > 0 else None
 
 
-def _p_value(
+def _tested(
     matrix: NDArray[np.float64], labels: NDArray[np.int64], *, seed: int, permutations: int
-) -> float:
-    """Share of matrices without locality that look as grouped, the matrix itself counted in."""
+) -> tuple[float, dict[str, float] | None]:
+    """Share of matrices without locality that look as grouped, the matrix itself counted in; and the gap."""
     n = len(matrix)
     if n > _LARGE:
         permutations = min(permutations, _PERMUTATIONS_LARGE)
@@ -131,25 +131,13 @@ def _p_value(
     levels = levels_of(matrix)
     table = None if levels is None else draw_looks(levels, labels, seed=seed, permutations=permutations)
     if table is None:
-        return 1.0  # single hosts explain everything
-    return max(share_as_good(standardised(table)), share_as_good(table[:, 2]))
-
-
-def gap_to_noise(raw_distance_s: NDArray[np.float64], *, seed: int) -> dict[str, float] | None:
-    """Standard deviations by which the two statistics of `judge_locality` stand above matrices without
-    locality: ``nearness`` (the eigenvalue) and ``cut`` (the tree); the gap statistic of Tibshirani, Walther
-    and Hastie (2001), with dealt readings for the null model. None where there are too few pairs.
-    """
-    matrix = symmetric(raw_distance_s)[:_TESTED, :_TESTED]
-    levels = levels_of(matrix)
-    one = np.zeros(len(matrix), dtype=np.int64)
-    table = (
-        None if levels is None else draw_looks(levels, one, seed=seed, permutations=_GAP_DRAWS, stop=False)
+        return 1.0, None  # single hosts explain everything
+    dealt = table[1 : 1 + _GAP_DRAWS]
+    gap = (table[0] - dealt.mean(axis=0)) / np.maximum(dealt.std(axis=0), 1e-12)
+    return (
+        max(share_as_good(standardised(table)), share_as_good(table[:, 2])),
+        {"nearness": round(float(gap[0]), 6), "cut": round(float(gap[1]), 6)},
     )
-    if table is None:
-        return None
-    gap = (table[0] - table[1:].mean(axis=0)) / np.maximum(table[1:].std(axis=0), 1e-12)
-    return {"nearness": round(float(gap[0]), 6), "cut": round(float(gap[1]), 6)}
 
 
 def draw_looks(
@@ -164,13 +152,15 @@ def draw_looks(
         return None
     generator = np.random.default_rng(seed)
     rest = _clipped(levels.unexplained)
-    rows = [_look(levels, rest, labels)]
-    for drawn in range(1, 1 + permutations):
-        # Refitted in `_look`: dealt noise would add to the hosts' terms, and they would explain too much.
-        rows.append(_look(levels, generator.permutation(rest), labels))
-        if stop and drawn == _FIRST_DRAWS and share_as_good(standardised(np.array(rows))) > _HOPELESS:
+    table = np.zeros((0, 3))
+    for upto in range(1 + _FIRST_DRAWS, 2 + permutations + _FIRST_DRAWS, 1 + _FIRST_DRAWS):
+        count = min(upto, 1 + permutations) - len(table)
+        drawn = [generator.permutation(rest) for _ in range(count - (len(table) == 0))]
+        table = np.concatenate([table, _looks(levels, np.array([rest, *drawn][-count:]), labels)])
+        hopeless = stop and share_as_good(standardised(table)) > _HOPELESS
+        if len(table) > permutations or (hopeless and upto == 1 + _FIRST_DRAWS):
             break
-    return np.array(rows)
+    return table
 
 
 def standardised(table: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -192,40 +182,64 @@ def _clipped(rest: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.minimum(rest, middle + _CLIP * spread))
 
 
-def _look(levels: Levels, rest: NDArray[np.float64], labels: NDArray[np.int64]) -> tuple[float, float, float]:
-    rest = levels.effects.residual(rest)
-    spread = float(np.sqrt((rest**2).mean()))
-    if spread <= 1e-12:
-        return 0.0, 0.0, 0.0
-    level = levels.explained.copy()
+def _looks(levels: Levels, rests: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(D, 3) statistics of D matrices, of which single hosts explain the same and (D, P) ``rests`` is left."""
+    n, measured, effects = levels.n, levels.measured, levels.effects
+    pairs = np.zeros((len(rests), len(measured)))
+    pairs[:, measured] = rests
+    # Refitted: dealt noise would add to the hosts' terms, and they would explain too much.
+    terms = square(pairs, n).sum(axis=2) @ effects.inverse
+    rests = rests - terms[:, effects.first] - terms[:, effects.second]
+    spread = np.sqrt((rests**2).mean(axis=1))
+    some = spread > 1e-12
+    pairs[:, measured] = rests / np.where(some, spread, 1.0)[:, None]
     # The fit took part of the spread with it; what is left must spread as the noise did.
-    level[levels.measured] += rest * math.sqrt(len(rest) / (len(rest) - levels.n))
-    pairs = np.zeros(len(level))
-    pairs[levels.measured] = rest / spread
-    return (
-        _largest_eigenvalue(-square(pairs, levels.n)),
-        float(hierarchy_of(level, levels.measured).score.max()),
-        partition_score(level, levels.measured, labels),
+    scaled = rests * math.sqrt(rests.shape[1] / (rests.shape[1] - n))
+    level = np.tile(levels.explained, (len(rests), 1))
+    level[:, measured] += scaled
+    first, second = ends_of(n)
+    table = np.stack(
+        [
+            _largest_eigenvalues(-square(pairs, n)),
+            np.array([hierarchy_of(one, measured).score.max() for one in level]),
+            partition_scores(level[:, measured], (labels[first] != labels[second])[measured]),
+        ],
+        axis=1,
     )
+    return np.asarray(np.where(some[:, None], table, 0.0))
 
 
-def _largest_eigenvalue(matrix: NDArray[np.float64]) -> float:
-    from scipy.linalg import eigh
+def _largest_eigenvalues(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(D,) of (D, N, N) symmetric ones."""
     from scipy.sparse.linalg import eigsh
 
-    n = len(matrix)
-    if n > _LARGE:
-        start = np.random.default_rng(n).normal(size=n)
-        return float(eigsh(matrix, k=1, which="LA", v0=start, tol=1e-4, return_eigenvectors=False)[0])
-    return float(eigh(matrix, eigvals_only=True, subset_by_index=[n - 1, n - 1], driver="evr")[0])
+    n = matrices.shape[1]
+    if n <= _LARGE:
+        return np.asarray(np.linalg.eigvalsh(matrices)[:, -1])
+    start = np.random.default_rng(n).normal(size=n)
+    return np.array(
+        [eigsh(m, k=1, which="LA", v0=start, tol=1e-4, return_eigenvectors=False)[0] for m in matrices]
+    )
 
 
 def least_p_value(labels: NDArray[np.int64]) -> float:
     """How probable it is that as many near pairs, strewn at random, form groups of just these sizes."""
     sizes = np.bincount(labels).tolist()
     n = len(labels)
+    if n > _LARGE:
+        return _least_p_value_of_many(sizes)
     partitions = math.factorial(n)
     for size, times in Counter(sizes).items():
         partitions //= math.factorial(size) ** times * math.factorial(times)
     inside = sum(size * (size - 1) // 2 for size in sizes)
     return partitions / math.comb(n * (n - 1) // 2, inside)
+
+
+def _least_p_value_of_many(sizes: list[int]) -> float:
+    """The same by logarithms of factorials: whole numbers of a million digits take too long."""
+    ways = math.lgamma(sum(sizes) + 1) - sum(
+        times * math.lgamma(size + 1) + math.lgamma(times + 1) for size, times in Counter(sizes).items()
+    )
+    pairs, inside = math.comb(sum(sizes), 2), sum(math.comb(size, 2) for size in sizes)
+    choices = math.lgamma(pairs + 1) - math.lgamma(inside + 1) - math.lgamma(pairs - inside + 1)
+    return math.exp(min(ways - choices, 0.0))

@@ -8,6 +8,7 @@ left over can speak for or against groups.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,9 @@ _DIRECTION_SLACK = 1.25
 _LOG_OFFSET = 1e-3
 # A pair this many times further off than most pairs are, on the slow side, is held to be disturbed.
 _OUTLIER = 3.0
+# A pair counts as this many times further than its hosts' median pairs at most: further off it would draw the
+# fit to itself, and the fence with the fit.
+_GROSS = 30.0
 # A pair nearer than this share of the typical nearest neighbour says no more than one at that distance.
 _FLOOR = 0.5
 # A host is far off when its nearest neighbour is this many times further than a typical pair.
@@ -52,11 +56,20 @@ def symmetric(distance_s: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(joined, dtype=np.float64)
 
 
+@lru_cache(maxsize=32)
+def ends_of(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The two hosts of each of the M pairs of N hosts, (M,) each, in scipy's condensed order; read-only."""
+    first, second = np.triu_indices(n, 1)
+    first.flags.writeable = second.flags.writeable = False
+    return first, second
+
+
 def square(pairs: Vector, n: int) -> Vector:
-    """(N, N) symmetric matrix, zero on the diagonal, of (M,) condensed pairs."""
-    matrix = np.zeros((n, n))
-    matrix[np.triu_indices(n, 1)] = pairs
-    return np.asarray(matrix + matrix.T)
+    """(.., N, N) symmetric matrices, zero on the diagonal, of (.., M) condensed pairs."""
+    first, second = ends_of(n)
+    matrix = np.zeros((*pairs.shape[:-1], n, n))
+    matrix[..., first, second] = matrix[..., second, first] = pairs
+    return matrix
 
 
 def far_hosts(matrix: Vector) -> NDArray[np.bool_]:
@@ -82,7 +95,7 @@ class HostEffects:
 
     def __init__(self, n: int, first: NDArray[np.intp], second: NDArray[np.intp]) -> None:
         self.n, self.first, self.second = n, first, second
-        self._inverse = np.linalg.inv(self._normal(np.ones(len(first))))
+        self.inverse = np.linalg.inv(self._normal(np.ones(len(first))))
 
     def _normal(self, weight: Vector) -> Vector:
         matrix = np.zeros((self.n, self.n))
@@ -100,7 +113,7 @@ class HostEffects:
 
     def fit(self, y: Vector) -> Vector:
         """(N,) effects."""
-        return np.asarray(self._inverse @ self._sums(y))
+        return np.asarray(self.inverse @ self._sums(y))
 
     def fit_weighted(self, y: Vector, weight: Vector) -> Vector:
         """(N,) effects under one weight a pair."""
@@ -140,7 +153,7 @@ def levels_of(matrix: NDArray[np.float64]) -> Levels | None:
     the distance asks for, while pairs far above the fit are pulled down to its fence.
     """
     n = len(matrix)
-    first, second = np.triu_indices(n, 1)
+    first, second = ends_of(n)
     pairs = matrix[first, second]
     measured = np.isfinite(pairs)
     if not (pairs[measured] > 0).any():
@@ -149,6 +162,7 @@ def levels_of(matrix: NDArray[np.float64]) -> Levels | None:
     ratio = np.round(np.maximum(matrix, 0.0) / scale, _DIGITS)
     raw = np.maximum(ratio[first, second][measured], _floor(ratio)) + _LOG_OFFSET
     effects = HostEffects(n, first[measured], second[measured])
+    raw = _without_gross(raw, ratio, effects)
     capped, fit, terms = raw, np.ones_like(raw), np.full(n, 0.5)
     for _ in range(_REFITS):
         terms = effects.fit_weighted(capped, fit**-2.0)
@@ -172,6 +186,18 @@ def levels_of(matrix: NDArray[np.float64]) -> Levels | None:
         unexplained=effects.residual(rest),
         effects=effects,
     )
+
+
+def _without_gross(raw: Vector, ratio: NDArray[np.float64], effects: HostEffects) -> Vector:
+    """``raw`` with each pair at most `_GROSS` times the largest of the median pair and its hosts' median pairs."""
+    if raw.max() <= _GROSS:
+        return raw
+    typical = np.ones(len(ratio))
+    for host, row in enumerate(ratio):
+        known = row[np.isfinite(row)]
+        if len(known):
+            typical[host] = max(1.0, float(np.median(known)))
+    return np.minimum(raw, _GROSS * np.maximum(typical[effects.first], typical[effects.second]))
 
 
 def _floor(ratio: NDArray[np.float64]) -> float:

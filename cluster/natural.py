@@ -9,7 +9,7 @@ from netprobe.cluster.balanced import realise
 from netprobe.cluster.hierarchy import Hierarchy, hierarchy_of, partition_score
 from netprobe.cluster.judge import LEAST_CONTRAST, judge_locality
 from netprobe.cluster.kmeans import check_sizes, lloyd
-from netprobe.cluster.levels import Levels, levels_of, symmetric
+from netprobe.cluster.levels import Levels, ends_of, levels_of, symmetric
 from netprobe.cluster.records import Grouping, Verdict, numbered_by_first_member, one_group
 
 # Rounds of "take the excess delay of slow hosts away and group again".
@@ -48,13 +48,19 @@ def keep_or_join(grouping: Grouping, verdict: Verdict) -> Grouping:
     return one_group(len(grouping.labels), evidence={**grouping.evidence, "reason": reason})
 
 
-def best_grouping(distance_s: NDArray[np.float64], *, k: int | None = None) -> Grouping:
-    """The best-scored grouping, before any test; one group where no cut scores at all."""
+def best_grouping(
+    distance_s: NDArray[np.float64], *, k: int | None = None, levels: Levels | None = None
+) -> Grouping:
+    """The best-scored grouping, before any test; one group where no cut scores at all.
+
+    levels: of ``distance_s``, where they are known already.
+    """
     matrix = symmetric(distance_s)
     n = len(matrix)
     if k is not None:
         check_sizes(n, k, size_min=1, size_max=n)
-    levels = levels_of(matrix) if n > 1 else None
+    if levels is None and n > 1:
+        levels = levels_of(matrix)
     if k == 1 or levels is None:
         return _without_evidence(n, k, "one group was asked for" if k == 1 else "no distances to go by")
     level, excess = levels.level, np.zeros(n)
@@ -105,7 +111,7 @@ def _best_cut(
     if not 1 < k < n:
         return labels
     square = np.zeros((n, n))
-    square[np.triu_indices(n, 1)] = level - level.min()
+    square[ends_of(n)] = level - level.min()
     points = realise(square + square.T)
     centres = np.stack([points[labels == group].mean(axis=0) for group in range(k)])
     run = lloyd(points, centres, size_min=1, size_max=n, max_iter=20, tol=0.0)
@@ -120,7 +126,7 @@ def _excess(levels: Levels, labels: NDArray[np.int64]) -> NDArray[np.float64]:
     most hosts it is as much too far, compared with the groups' two levels, as it is to its nearest one.
     """
     n = levels.n
-    first, second = np.triu_indices(n, 1)
+    first, second = ends_of(n)
     between = labels[first] != labels[second]
     if between.all() or not between.any():
         return np.zeros(n)
@@ -135,14 +141,14 @@ def _excess(levels: Levels, labels: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _reduced_level(levels: Levels, excess: NDArray[np.float64]) -> NDArray[np.float64]:
-    first, second = np.triu_indices(levels.n, 1)
+    first, second = ends_of(levels.n)
     least = float(levels.distance.min())
     return np.asarray(np.log(np.maximum(levels.distance - excess[first] - excess[second], least)))
 
 
 def _step(level: NDArray[np.float64], labels: NDArray[np.int64]) -> float:
     """Ratio of the typical distance between groups to the typical one inside; 1 when one kind is absent."""
-    first, second = np.triu_indices(len(labels), 1)
+    first, second = ends_of(len(labels))
     between = labels[first] != labels[second]
     if between.all() or not between.any():
         return 1.0

@@ -19,6 +19,9 @@ from netprobe.cluster.judge import (
 from netprobe.cluster.levels import levels_of, symmetric
 from netprobe.cluster.records import numbered_by_first_member
 
+# By a group's members: what `_look_into` gave.
+Seen = dict[bytes, tuple[NDArray[np.int64], NDArray[np.float64] | None]]
+
 _LEVELS = 3
 _DRAWS = 99
 _DRAWS_FINER = 39
@@ -36,11 +39,13 @@ def finer(
     labels: NDArray[np.int64],
     *,
     seed: int,
+    seen: Seen,
 ) -> NDArray[np.int64] | None:
     """The groups split where locality is found inside them (N,), or None where it is in none.
 
     Each group is looked at like a fleet of its own (see `judge`). The sum of what is seen in all of them must
-    be beyond chance at the verdict's level; then those are split that show it themselves.
+    be beyond chance at the verdict's level; then those are split that show it themselves. ``seen`` keeps what
+    was seen in a group, for the next level down looks at those again that were not split.
     """
     found = labels.copy()
     splits: list[tuple[NDArray[np.intp], NDArray[np.int64]]] = []
@@ -48,14 +53,14 @@ def finer(
     fewest = _FEWEST if len(labels) <= _LARGE else _FEWEST_LARGE
     for group in np.unique(labels):
         members = np.flatnonzero(labels == group)
-        part = raw_distance_s[np.ix_(members, members)]
-        levels = levels_of(symmetric(part)) if len(members) >= fewest else None
-        if levels is None:
+        if len(members) < fewest:
             continue
-        split = best_candidate(distance_s[np.ix_(members, members)], part).labels
-        table = draw_looks(levels, split, seed=seed, permutations=_DRAWS_FINER, stop=False)
-        if table is not None:
-            looks.append(standardised(table))
+        if members.tobytes() not in seen:
+            block = np.ix_(members, members)
+            seen[members.tobytes()] = _look_into(distance_s[block], raw_distance_s[block], seed=seed)
+        split, look = seen[members.tobytes()]
+        if look is not None:
+            looks.append(look)
             splits.append((members, split))
     if not looks or share_as_good(np.sum(looks, axis=0)) > SIGNIFICANCE:
         return None
@@ -66,6 +71,18 @@ def finer(
         if possible and clear and share_as_good(look) <= _OWN:
             found[members] = found.max() + 1 + split
     return None if np.array_equal(found, labels) else numbered_by_first_member(found)
+
+
+def _look_into(
+    distance_s: NDArray[np.float64], raw_distance_s: NDArray[np.float64], *, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
+    """The best split of one group, and how it and matrices without locality look (see `judge`), if they can."""
+    levels = levels_of(symmetric(raw_distance_s))
+    if levels is None:
+        return np.zeros(len(raw_distance_s), dtype=np.int64), None
+    split = best_candidate(distance_s, raw_distance_s, levels=levels).labels
+    table = draw_looks(levels, split, seed=seed, permutations=_DRAWS_FINER, stop=False)
+    return split, None if table is None else standardised(table)
 
 
 def coarser(
@@ -108,9 +125,12 @@ def coarser(
     if observed <= 0 or np.exp(step) < LEAST_CONTRAST:
         return None
     generator = np.random.default_rng(seed)
-    as_good = sum(best(generator.permutation(level))[0] >= observed - 1e-12 for _ in range(_DRAWS))
-    if (as_good + 1) / (_DRAWS + 1) > SIGNIFICANCE:
-        return None
+    draws = _DRAWS if len(labels) <= _LARGE else _DRAWS_FINER
+    as_good = 0
+    for _ in range(draws):
+        as_good += best(generator.permutation(level))[0] >= observed - 1e-12
+        if (as_good + 1) / (draws + 1) > SIGNIFICANCE:
+            return None
     return numbered_by_first_member(group[labels])
 
 
@@ -123,9 +143,10 @@ def all_levels(
 ) -> list[NDArray[np.int64]]:
     """Every level found, finest first: ``labels`` is one of them, and each is a refinement of the next."""
     levels = [labels]
+    seen: Seen = {}
     while (
         len(levels) < _LEVELS
-        and (split := finer(distance_s, raw_distance_s, levels[0], seed=seed)) is not None
+        and (split := finer(distance_s, raw_distance_s, levels[0], seed=seed, seen=seen)) is not None
     ):
         levels.insert(0, split)
     while (

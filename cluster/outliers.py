@@ -107,15 +107,17 @@ def _expected(level: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[
     for kind in (same, ~same):
         values = level[kind & known]
         expected[kind] = np.median(values) if len(values) else np.median(level[known])
-    for one in np.unique(labels):
-        for other in np.unique(labels):
-            rows, columns = labels == one, labels == other
-            if one != other and min(rows.sum(), columns.sum()) < 3:
+    members = [np.flatnonzero(labels == group) for group in np.unique(labels)]
+    for at, rows in enumerate(members):
+        for columns in members[at:]:
+            if columns is not rows and min(len(rows), len(columns)) < 3:
                 continue
-            block = level[np.ix_(rows, columns)]
+            block = level[rows[:, None], columns]
             values = block[np.isfinite(block)]
             if len(values) >= 6:
-                expected[np.ix_(rows, columns)] = np.median(values)
+                middle = np.median(values)
+                expected[rows[:, None], columns] = middle
+                expected[columns[:, None], rows] = middle
     return expected
 
 

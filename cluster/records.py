@@ -46,12 +46,16 @@ class Verdict:
     p_value: probability of a grouping this good, chosen as freely, where there is no locality; None when
         there was nothing to test.
     text: one line for a person.
+    gap: where the locality is found, the standard deviations by which the two statistics of the test stand above
+        matrices without locality: ``nearness`` (the eigenvalue) and ``cut`` (the tree); the gap statistic of
+        Tibshirani, Walther and Hastie (2001), with dealt readings for the null model. None without a test.
     """
 
     locality: Locality
     contrast: float | None
     p_value: float | None
     text: str
+    gap: Mapping[str, float] | None = None
 
 
 def numbered_by_first_member(labels: NDArray[np.integer]) -> NDArray[np.int64]:

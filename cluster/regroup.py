@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.cluster.levels import levels_of, symmetric
+from netprobe.cluster.levels import Levels, ends_of
 
 SPARSE = 0.5
 """Below this share of measured pairs a matrix is sparse."""
@@ -28,14 +28,16 @@ def is_sparse(raw_distance_s: NDArray[np.float64]) -> bool:
     return n > 2 and int(np.triu(known, 1).sum()) < SPARSE * n * (n - 1) / 2
 
 
-def regroup(raw_distance_s: NDArray[np.float64], labels: NDArray[np.integer]) -> NDArray[np.int64]:
-    """(N,) labels joined and moved until no step raises the score; ties go to the first."""
-    levels = levels_of(symmetric(raw_distance_s))
+def regroup(levels: Levels | None, labels: NDArray[np.integer]) -> NDArray[np.int64]:
+    """(N,) labels joined and moved until no step raises the score; ties go to the first.
+
+    levels: of the readings as they were measured, as `levels_of` gives them.
+    """
     found: NDArray[np.int64] = np.unique(labels, return_inverse=True)[1].astype(np.int64)
     if levels is None:
         return found
     n = levels.n
-    first, second = (ends[levels.measured] for ends in np.triu_indices(n, 1))
+    first, second = (ends[levels.measured] for ends in ends_of(n))
     values = levels.level[levels.measured]
     values = values - values.mean()
     spread = float(np.sqrt((values**2).sum()))

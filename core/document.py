@@ -22,11 +22,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from netprobe._version import __version__
 from netprobe.core.errors import DocumentError
 from netprobe.core.hosts import Host, is_ip_address
-from netprobe.core.matrix import SideFile, round_float
+from netprobe.core.matrix import Ready, SideFile, round_float
 
 MAX_DOCUMENT_BYTES = 1024**3
 HEADER_KEYS = ("schema", "created_at", "generator", "seed", "parents")
 TIME_STAMP_KEYS = frozenset({"created_at"})
+_NESTING = frozenset({dict, list})
 _SCHEMA_NAME = re.compile(r"netprobe\.([a-z_]+)/(\d{1,9})\.(\d{1,9})")
 
 
@@ -86,8 +87,9 @@ D = TypeVar("D", bound=Document)
 
 def dump(document: BaseModel, side: SideFile | None = None) -> dict[str, Any]:
     """The document as plain JSON data; large matrices go to ``side`` when one is given."""
-    data = document.model_dump(mode="json", by_alias=True, context={"side": side})
-    return _rounded(data)  # type: ignore[no-any-return]
+    ready = Ready()
+    data = document.model_dump(mode="json", by_alias=True, context={"side": side, "ready": ready})
+    return _rounded(data, ready)  # type: ignore[no-any-return]
 
 
 def canonical_sha256(document: BaseModel) -> str:
@@ -120,7 +122,7 @@ def to_json(data: Any, indent: int = 0) -> str:
             return json.dumps(data, allow_nan=False)
         items = [f"{pad}{json.dumps(str(k))}: {to_json(v, indent + 2)}" for k, v in data.items()]
         return "{\n" + ",\n".join(items) + "\n" + " " * indent + "}"
-    if isinstance(data, list) and any(isinstance(v, (dict, list)) for v in data):
+    if isinstance(data, list) and not _is_plain(data):
         return "[\n" + ",\n".join(pad + to_json(v, indent + 2) for v in data) + "\n" + " " * indent + "]"
     return json.dumps(data, allow_nan=False)
 
@@ -248,13 +250,16 @@ def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is no JSON number; a missing value is null")
 
 
-def _rounded(data: Any) -> Any:
+def _rounded(data: Any, ready: Ready) -> Any:
+    """Floats at the digits a document keeps; what was set aside stands in its place again, as it is."""
     if isinstance(data, float):
         return round_float(data) if math.isfinite(data) else None
     if isinstance(data, dict):
-        return {key: _rounded(value) for key, value in data.items()}
+        if ready.key in data:
+            return ready.parts[data[ready.key]]
+        return {key: _rounded(value, ready) for key, value in data.items()}
     if isinstance(data, list):
-        return [_rounded(value) for value in data]
+        return [_rounded(value, ready) for value in data]
     return data
 
 
@@ -269,5 +274,10 @@ def _canonical(data: Any) -> Any:
         kept = {k: _canonical(v) for k, v in data.items() if k not in TIME_STAMP_KEYS}
         return {k: v for k, v in kept.items() if v is not None and v != [] and v != {}}
     if isinstance(data, list):
-        return [_canonical(v) for v in data]
+        return data if _is_plain(data) else [_canonical(v) for v in data]
     return data
+
+
+def _is_plain(values: list[Any]) -> bool:
+    """Whether no object and no list stands in a list of JSON data."""
+    return _NESTING.isdisjoint(map(type, values))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import math
+import secrets
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,14 @@ from pydantic import PlainSerializer, PlainValidator, SerializationInfo, Validat
 FloatMatrix = NDArray[np.float64]
 INLINE_HOSTS = 256
 SIGNIFICANT_DIGITS = 9
+# Readings hardly compress, and least where most time is spent on it.
+_QUICK = 1
 _NPY_HEADER_LIMIT = 1 << 16
+# Powers of ten that a double holds exactly, and how near to a tie a scaled number is left to its decimal text.
+_EXACT_POWERS = 22
+_POWERS = np.array([float(10**power) for power in range(_EXACT_POWERS + 1)])
+_NEAR_TIE = 1e-5
+_PLAIN_CELLS = frozenset({float, int, type(None)})
 
 
 @dataclass(kw_only=True)
@@ -42,7 +50,7 @@ class SideFile:
                 np.lib.format.write_array(entry, np.ascontiguousarray(array), allow_pickle=False)
                 info = zipfile.ZipInfo(f"{key}.npy")
                 info.compress_type = zipfile.ZIP_DEFLATED
-                archive.writestr(info, entry.getvalue())
+                archive.writestr(info, entry.getvalue(), compresslevel=_QUICK)
         return buffer.getvalue()
 
 
@@ -58,13 +66,33 @@ def empty_matrix(size: int) -> FloatMatrix:
 
 def to_rows(array: FloatMatrix) -> list[list[float | None]]:
     """Rows for a JSON document: NaN as None."""
-    return [[None if v != v else v for v in row] for row in array.tolist()]
+    rows: list[list[float | None]] = array.tolist()
+    for row, column in np.argwhere(np.isnan(array)).tolist():
+        rows[row][column] = None
+    return rows
 
 
 def rounded(array: FloatMatrix) -> FloatMatrix:
-    """``array`` at the significant digits a document keeps, so that memory and file hold the same numbers."""
-    flat = [v if v != v else round_float(v) for v in array.ravel().tolist()]
-    return np.array(flat, dtype=np.float64).reshape(array.shape)
+    """``array`` at the significant digits a document keeps, so that memory and file hold the same numbers.
+
+    Cell by cell the same number as `round_float` gives. Whole digits and powers of ten up to 10^22 are exact,
+    so their quotient is the double nearest to the decimal; what lies too near a tie for the product to tell,
+    or out of that range, goes through the decimal text.
+    """
+    flat = np.array(array, dtype=np.float64).ravel()
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        power = SIGNIFICANT_DIGITS - 1 - np.floor(np.log10(np.abs(flat)))
+        usual = (power >= 0) & (power <= _EXACT_POWERS)
+        tens = _POWERS[np.where(usual, power, 0).astype(np.intp)]
+        scaled = flat * tens
+        digits = np.rint(scaled)
+        size = np.abs(scaled)
+        usual &= (size >= 10.0 ** (SIGNIFICANT_DIGITS - 1)) & (size < 10.0**SIGNIFICANT_DIGITS)
+        usual &= np.abs(np.abs(scaled - digits) - 0.5) > _NEAR_TIE
+        result = np.where(usual, digits / tens, flat)
+    for place in np.flatnonzero(~usual & (flat != 0.0) & np.isfinite(flat)).tolist():
+        result[place] = round_float(float(flat[place]))
+    return result.reshape(np.shape(array))
 
 
 def array_digest(array: NDArray[Any]) -> str:
@@ -147,22 +175,46 @@ def _from_rows(value: Any) -> FloatMatrix:
     for row in value:
         if not isinstance(row, Sequence) or isinstance(row, str) or len(row) != len(value):
             raise ValueError("matrix must be rows of numbers or null, as many in each row as there are rows")
+        if _PLAIN_CELLS.issuperset(map(type, row)):
+            continue
         for cell in row:
             if cell is not None and (isinstance(cell, bool) or not isinstance(cell, (int, float))):
                 raise ValueError(f"matrix cell {repr(cell)[:60]} is neither a number nor null")
     size = len(value)
     try:
-        array = np.array([[np.nan if c is None else float(c) for c in row] for row in value])
+        # numpy makes NaN of None.
+        array = np.array([list(row) for row in value], dtype=np.float64)
     except OverflowError:
         raise ValueError("matrix has a number too large to be one") from None
     return array.reshape(size, size)
+
+
+@dataclass(kw_only=True)
+class Ready:
+    """Parts of a document being written that are plain JSON data already, rounded.
+
+    pydantic would copy them cell by cell, and rounding walk them again. ``key`` marks their stand-ins; it is
+    drawn anew each time, so that nothing which a document holds can be taken for one.
+    """
+
+    key: str = field(default_factory=lambda: secrets.token_hex(16))
+    parts: list[Any] = field(default_factory=list)
+
+
+def set_aside(info: SerializationInfo, value: Any) -> Any:
+    """Plain JSON data, or their stand-in where the one who writes the document collects them (`Ready`)."""
+    ready = (info.context or {}).get("ready")
+    if ready is None:
+        return value
+    ready.parts.append(value)
+    return {ready.key: len(ready.parts) - 1}
 
 
 def _serialize(array: FloatMatrix, info: SerializationInfo) -> Any:
     context = info.context or {}
     side = context.get("side")
     if len(array) <= INLINE_HOSTS or side is None:
-        return to_rows(array)
+        return set_aside(info, to_rows(rounded(array)))
     digest = array_digest(array)
     key = digest[:16]
     side.arrays[key] = array

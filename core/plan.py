@@ -37,12 +37,15 @@ class OrderPlan(Plan):
     collective: Literal["all_reduce"] = "all_reduce"
     algorithm: Literal["ring"] = "ring"
     objective: Objective = "sum"
+    size_bytes: int | None = Field(default=None, ge=1)
+    """Where the map knows goodput only: each hop costs the time in which it carries so many bytes."""
     order: list[str]
     """Host names, rank 0 first."""
     kept_given: str | None = None
     """Why the given order was kept without a search; null when an order was sought."""
     cost_s: float = Field(ge=0)
-    """Cost of ``order``: the sum (or the largest) of the one-way times RTT/2 round the ring."""
+    """Cost of ``order``: the sum (or the largest) of the one-way times round the ring, each half an RTT, or
+    that of a message of ``size_bytes``."""
     cost_given_s: float = Field(ge=0)
     """The same cost of the order in which the hosts were given."""
     lower_bound_s: float | None = Field(default=None, ge=0)

@@ -24,8 +24,8 @@ from pydantic import (
     ValidationInfo,
 )
 
-from netprobe.core.document import Record, validation_text
-from netprobe.core.matrix import array_digest, load_array
+from netprobe.core.document import Record, dump, validation_text
+from netprobe.core.matrix import array_digest, load_array, rounded, set_aside
 
 INLINE_VISITS = 1 << 14
 _NUMBERS: dict[str, Any] = {
@@ -43,6 +43,7 @@ _NUMBERS: dict[str, Any] = {
 _PORTS = ("src_port", "dst_port")
 _TEXTS = ("measurement", "src", "dst", "method", "stamps", "reason", "rest")
 _NULLABLE_TEXTS = ("stamps", "reason", "rest")
+_KEYS = frozenset((*_NUMBERS, *_TEXTS))
 _NULL = -1
 
 
@@ -124,16 +125,18 @@ class VisitTable(Sequence[Visit]):
         """From mappings with a Visit's keys that are known to be valid."""
         index: dict[str, int] = {}
         values: dict[str, list[Any]] = {key: [] for key in (*_NUMBERS, *_TEXTS)}
+        numbers = [(values[key].append, key, _NULL if key in _PORTS else 0) for key in _NUMBERS]
+        texts = [(values[key].append, key) for key in _TEXTS[:-1]]
         for visit in visits:
-            for key in _NUMBERS:
+            for append, key, absent in numbers:
                 value = visit.get(key)
-                values[key].append(_NULL if value is None and key in _PORTS else value or 0)
-            rest = {k: v for k, v in visit.items() if k not in _NUMBERS and k not in _TEXTS and v is not None}
-            texts = {**visit, "rest": json.dumps(rest, sort_keys=True, allow_nan=False) if rest else None}
-            texts.setdefault("measurement", "rtt")
-            for key in _TEXTS:
-                text = texts.get(key)
-                values[key].append(_NULL if text is None else index.setdefault(text, len(index)))
+                append(absent if value is None else value)
+            for append, key in texts:
+                text = visit.get(key, "rtt" if key == "measurement" else None)
+                append(_NULL if text is None else index.setdefault(text, len(index)))
+            rest = {key: visit[key] for key in visit.keys() - _KEYS if visit[key] is not None}
+            text = json.dumps(rest, sort_keys=True, allow_nan=False) if rest else visit.get("rest")
+            values["rest"].append(_NULL if text is None else index.setdefault(text, len(index)))
         columns: dict[str, NDArray[Any]] = {
             key: np.array(values[key], dtype=kind) for key, kind in _NUMBERS.items()
         }
@@ -199,7 +202,7 @@ def _validate(value: Any, info: ValidationInfo) -> VisitTable:
         except ValidationError as error:
             raise ValueError(validation_text(error)) from None
     try:
-        table = VisitTable.of(visit.model_dump(mode="json") for visit in visits)
+        table = VisitTable.of(_plain(visit) for visit in visits)
         for text in table.texts:
             text.encode()
     except OverflowError:
@@ -207,6 +210,13 @@ def _validate(value: Any, info: ValidationInfo) -> VisitTable:
     except UnicodeEncodeError:
         raise ValueError("visits have a text that is no Unicode (half of a surrogate pair)") from None
     return table
+
+
+def _plain(visit: Visit) -> dict[str, Any]:
+    """As its model dumps it; quicker for one that is numbers and texts alone."""
+    if visit.goodput is None and visit.path is None and not visit.model_extra:
+        return visit.__dict__
+    return visit.model_dump(mode="json")
 
 
 def _loaded(reference: dict[str, Any], folder: Any) -> VisitTable:
@@ -262,7 +272,7 @@ def _check_columns(columns: dict[str, NDArray[Any]], texts: list[str]) -> None:
 def _serialize(table: VisitTable, info: SerializationInfo) -> Any:
     side = (info.context or {}).get("side")
     if len(table) <= INLINE_VISITS or side is None:
-        return [table[i].model_dump(mode="json") for i in range(len(table))]
+        return set_aside(info, _records(table))
     encoded = [text.encode() for text in table.texts]
     arrays = {
         **table.columns,
@@ -276,6 +286,22 @@ def _serialize(table: VisitTable, info: SerializationInfo) -> Any:
         side.arrays[key] = array
         references[name] = {"npz": side.name, "key": key, "sha256": digest, "shape": list(array.shape)}
     return {"count": len(table), "columns": references}
+
+
+def _records(table: VisitTable) -> list[dict[str, Any]]:
+    """Every visit as its model dumps it, floats rounded."""
+    lists: dict[str, list[Any]] = {key: table.text(key) for key in _TEXTS}
+    for key, kind in _NUMBERS.items():
+        column = table.columns[key]
+        lists[key] = (rounded(column) if kind is np.float64 else column).tolist()
+    for key in _PORTS:
+        lists[key] = [None if value < 0 else value for value in lists[key]]
+    count, keys = len(table), list(Visit.model_fields)
+    columns = [lists.get(key, itertools.repeat(None, count)) for key in keys]
+    records = [dict(zip(keys, values)) for values in zip(*columns)]
+    for place in np.flatnonzero(table.columns["rest"] >= 0).tolist():
+        records[place] = dump(table[place])
+    return records
 
 
 class _Schema:

@@ -108,6 +108,8 @@ class _Problem:
         self._alpha = alpha
         self._with_heights = heights
         self._delta = huber_delta
+        # An array of the library's own: its `clip` takes plain numbers, and checks them anew at every step.
+        self._zero = 0.0 * target[0, 0]
 
     def root(self, array: Any) -> Any:
         """Element-wise square root."""
@@ -117,21 +119,29 @@ class _Problem:
         """(R, N) softplus of the free variables, or zeros in a fit without heights."""
         if not self._with_heights:
             return 0.0 * free
-        return self._xp.clip(free, 0.0) + self._xp.log1p(self._xp.exp(-self._xp.abs(free)))
+        return self._xp.maximum(free, self._zero) + self._xp.log1p(self._xp.exp(-self._xp.abs(free)))
 
     def gradient(self, points: Any, free: Any) -> tuple[Any, list[Any]]:
         """Residuals (R, N, N); gradients by the points (R, N, D) and by the free variables (R, N)."""
         xp = self._xp
         squares = xp.sum(points * points, axis=2)
+        # In place where nothing else needs what was there: at hundreds of hosts memory is the bottleneck.
         between = squares[:, :, None] + squares[:, None, :]
-        between = between - 2.0 * xp.matmul(points, xp.matrix_transpose(points))
-        length = xp.sqrt(xp.clip(between, 0.0) + _SOFT_ZERO**2)
+        between -= 2.0 * xp.matmul(points, xp.matrix_transpose(points))
+        between = xp.maximum(between, self._zero)
+        between += _SOFT_ZERO**2
+        length = xp.sqrt(between)
         model = length if self._alpha == 1.0 else length**self._alpha
         if self._with_heights:
             height = self.heights(free)
-            model = model + height[:, :, None] + height[:, None, :]
-        residual = (model - self._target) * self._mask
-        slope = residual if self._delta is None else xp.clip(residual, -self._delta, self._delta)
+            model = model + height[:, :, None]
+            model += height[:, None, :]
+        residual = model - self._target
+        residual *= self._mask
+        slope = residual
+        if self._delta is not None:
+            limit = self._zero + self._delta
+            slope = xp.minimum(xp.maximum(residual, -limit), limit)
         pull = slope / length if self._alpha == 1.0 else slope * self._alpha * length ** (self._alpha - 2.0)
         by_points = xp.sum(pull, axis=2)[:, :, None] * points - xp.matmul(pull, points)
         if not self._with_heights:

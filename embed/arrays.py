@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.core.errors import PlatformError
+from netprobe.core.install import install_command
 
 Backend = Literal["auto", "numpy", "torch"]
 BACKENDS: tuple[Backend, ...] = ("auto", "numpy", "torch")
@@ -30,7 +31,7 @@ def resolve(backend: Backend) -> Literal["numpy", "torch"]:
         import torch  # noqa: F401
     except ImportError:
         raise PlatformError(
-            "this fit needs torch, which is not installed: pip install 'netprobe-fleet[map]'"
+            f"this fit needs torch, which is not installed: {install_command('map')}"
         ) from None
     return "torch"
 

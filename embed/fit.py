@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from netprobe.embed.arrays import resolve
 from netprobe.embed.interval import interval_factor
+from netprobe.embed.kriging import direction_noise, settled
 from netprobe.embed.methods import DENOISERS, Parts, draw, embedded_model
-from netprobe.embed.mix import Mix, choose, mixed
+from netprobe.embed.mix import Mix, choose, mixed, mixed_at
 from netprobe.embed.prepare import (
     LOOSE_CAP,
     Prepared,
@@ -71,14 +72,18 @@ def fit_embedding(distance_s: NDArray[np.float64], *, options: EmbedOptions, see
     fit = parts.fit
     assert parts.fitted is not None
     if fit is None:
-        fit = draw(parts.fitted, options=options, seed=seed)
+        fit = draw(parts, options=options, seed=seed)
     own = options.method in ("huber", "plink")
     heights = fit.heights if own or not parts.heights.any() else parts.heights - parts.heights.min()
+    distance = mixed(parts, trial.mix)
+    if cap >= LOOSE_CAP and options.method == "ensemble":
+        capped = winsorise(ordered, factor=cap)
+        distance = settled(capped, distance, error=trial.mix.noise, noise=direction_noise(matrix))
     factor = interval_factor(trial.error, trial.doubt, parts.spread, noise=trial.mix.noise)
     back = np.argsort(order)
     both = np.ix_(back, back)
     return Embedding(
-        distance_s=mixed(parts, trial.mix)[both] * prepared.scale_s,
+        distance_s=distance[both] * prepared.scale_s,
         coordinates=principal_axes(fit.coordinates)[back] * prepared.scale_s ** (1.0 / options.alpha),
         heights_s=heights[back] * prepared.scale_s,
         stress=_stress(embedded_model(fit, options.alpha), parts.fitted),
@@ -141,7 +146,7 @@ def _judged(trial: Parts, ordered: Prepared, scored: NDArray[np.bool_]) -> _Tria
     guess = np.zeros_like(ordered.distance)
     for chosen_by, judged in ((first, scored & ~first), (scored & ~first, first)):
         mix = choose(trial, ordered.distance, chosen_by)
-        guess[judged] = mixed(trial, mix)[judged]
+        guess[judged] = mixed_at(trial, mix, judged)
     truth = ordered.distance[scored]
     return _Trial(
         mix=choose(trial, ordered.distance, scored),

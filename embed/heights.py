@@ -40,19 +40,20 @@ def relative_heights(prepared: Prepared, *, passes: int = 3) -> NDArray[np.float
     if n < 4:
         return heights
     weight = prepared.measured.astype(np.float64)
-    common = weight @ weight
+    complete = int(weight.sum()) == n * (n - 1)
+    common = _over_shared(weight, weight, complete=complete)
     enough = common >= max(2.0, _LEAST_SHARED * (n - 2))
     np.fill_diagonal(enough, False)
     if not enough.any():
         return heights
     shared = np.where(enough, common, 1.0)
-    rows = prepared.distance @ weight
+    rows = _over_shared(prepared.distance, weight, complete=complete)
     apart = np.where(enough, (rows - rows.T) / shared, 0.0)
     for number in range(passes):
         left = levelled(prepared, heights)
         level = _log_level(left) if number else left.distance
-        sums = level @ weight
-        squares = (level**2) @ weight
+        sums = _over_shared(level, weight, complete=complete)
+        squares = _over_shared(level**2, weight, complete=complete)
         total = squares + squares.T - 2.0 * (level @ level)
         variance = np.maximum(total / shared - ((sums - sums.T) / shared) ** 2, 0.0)
         # A variance is smaller by its own mean: what two rows share tells less when they share little.
@@ -71,6 +72,15 @@ def levelled(prepared: Prepared, heights: NDArray[np.float64]) -> Prepared:
     lower = prepared.distance - heights[:, None] - heights[None, :]
     distance = np.where(prepared.measured, np.maximum(lower, _LEAST_SHARE * prepared.distance), 0.0)
     return Prepared(distance=distance, measured=prepared.measured, scale_s=prepared.scale_s)
+
+
+def _over_shared(
+    values: NDArray[np.float64], weight: NDArray[np.float64], *, complete: bool
+) -> NDArray[np.float64]:
+    """(N, N) sum of row i of ``values``, zero on the diagonal, over the hosts that j was measured to."""
+    if complete:
+        return np.asarray(values.sum(axis=1)[:, None] - values)
+    return np.asarray(values @ weight)
 
 
 def _about_the_median(heights: NDArray[np.float64], near: NDArray[np.float64]) -> NDArray[np.float64]:

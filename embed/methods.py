@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from netprobe.embed.adam import AdamFit, fit_adam
 from netprobe.embed.arrays import resolve
 from netprobe.embed.heights import levelled, relative_heights
+from netprobe.embed.kriging import kriged
 from netprobe.embed.prepare import LOOSE_CAP, Prepared, winsorise
 from netprobe.embed.records import EmbedOptions, Method
 from netprobe.embed.smooth import LEAST_DISTANCE, smooth
@@ -30,8 +31,9 @@ from netprobe.embed.tree import grow_forest
 # precision is enough for a drawing, and fewer iterations settle.
 _LARGEST_WITH_RESTARTS = 128
 _LARGEST_IN_DOUBLE = 256
-_LARGEST_WITH_ALL_ITERATIONS = 512
-_FEWER_ITERATIONS = 60
+_LARGEST_DRAWN_IN_DOUBLE = 128
+_LARGEST_AS_CANDIDATE = 512
+_MOST_ITERATIONS = {512: 120, 1 << 30: 50}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -40,7 +42,8 @@ class Parts:
 
     levels: candidates, each (N, N) complete: log(distance + LEAST_DISTANCE). heights: (N,) what hosts add
     to the candidates, relative to their likes. spread: (N, N) doubt about a level, a standard deviation.
-    fit, fitted: coordinates, and what they were fitted to; None without coordinates.
+    fit, fitted: coordinates, and what they were fitted to; None without coordinates. smoothed: what `smooth` makes
+    of ``fitted``, where that is known.
     """
 
     levels: dict[str, NDArray[np.float64]]
@@ -48,6 +51,7 @@ class Parts:
     spread: NDArray[np.float64]
     fit: AdamFit | None = None
     fitted: Prepared | None = None
+    smoothed: NDArray[np.float64] | None = None
 
 
 class Denoiser(Protocol):
@@ -80,17 +84,22 @@ def block(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Parts:
 
 
 def ensemble(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Parts:
-    """Forest, blocks and embedding, each on the same capped and levelled distances.
+    """Forest, blocks and embedding, each on the same capped and levelled distances; kriging in the wide area.
 
     Above 512 hosts the embedding is no candidate: trees and blocks need no help there, and it is the slowest.
     """
     level, heights = _level_ground(prepared, options)
     parts = _structured(level, heights, seed=seed, names=("ultrametric", "block"))
-    if len(heights) > _LARGEST_WITH_ALL_ITERATIONS:
+    if len(heights) > _LARGEST_AS_CANDIDATE:
         return parts
-    drawn = _embedded(level, options=options, seed=seed, huber_delta=options.huber_delta)
+    drawn = _embedded(
+        level, options=options, seed=seed, huber_delta=options.huber_delta, smoothed=parts.smoothed
+    )
+    levels = parts.levels | drawn.levels
+    if options.winsorise >= LOOSE_CAP:
+        levels["kriging"] = kriged(level, levels["embedding"])
     return Parts(
-        levels=parts.levels | drawn.levels,
+        levels=levels,
         heights=heights,
         spread=parts.spread,
         fit=drawn.fit,
@@ -117,9 +126,12 @@ def embedded_model(fit: AdamFit, alpha: float) -> NDArray[np.float64]:
     return np.asarray(model, dtype=np.float64)
 
 
-def draw(level: Prepared, *, options: EmbedOptions, seed: int) -> AdamFit:
-    """Coordinates and heights of capped distances, for methods that have none of their own."""
-    return _fit(level, options=options, seed=seed, huber_delta=options.huber_delta)
+def draw(parts: Parts, *, options: EmbedOptions, seed: int) -> AdamFit:
+    """Coordinates and heights of what the parts were fitted to, for methods that have none of their own."""
+    assert parts.fitted is not None
+    return _fit(
+        parts.fitted, options=options, seed=seed, huber_delta=options.huber_delta, smoothed=parts.smoothed
+    )
 
 
 def _level_ground(prepared: Prepared, options: EmbedOptions) -> tuple[Prepared, NDArray[np.float64]]:
@@ -139,11 +151,24 @@ def _structured(level: Prepared, heights: NDArray[np.float64], *, seed: int, nam
         forest = grow_forest(np.where(level.measured, level.distance, smoothed), seed=seed)
         levels["ultrametric"] = forest.level
         spread = np.sqrt(forest.spread**2 + (forest.level - blocks) ** 2 / 4)
-    return Parts(levels={name: levels[name] for name in names}, heights=heights, spread=spread, fitted=level)
+    return Parts(
+        levels={name: levels[name] for name in names},
+        heights=heights,
+        spread=spread,
+        fitted=level,
+        smoothed=smoothed,
+    )
 
 
-def _embedded(source: Prepared, *, options: EmbedOptions, seed: int, huber_delta: float | None) -> Parts:
-    fit = _fit(source, options=options, seed=seed, huber_delta=huber_delta)
+def _embedded(
+    source: Prepared,
+    *,
+    options: EmbedOptions,
+    seed: int,
+    huber_delta: float | None,
+    smoothed: NDArray[np.float64] | None = None,
+) -> Parts:
+    fit = _fit(source, options=options, seed=seed, huber_delta=huber_delta, smoothed=smoothed)
     n = len(source.distance)
     return Parts(
         levels={"embedding": np.log(embedded_model(fit, options.alpha) + LEAST_DISTANCE)},
@@ -154,13 +179,21 @@ def _embedded(source: Prepared, *, options: EmbedOptions, seed: int, huber_delta
     )
 
 
-def _fit(source: Prepared, *, options: EmbedOptions, seed: int, huber_delta: float | None) -> AdamFit:
+def _fit(
+    source: Prepared,
+    *,
+    options: EmbedOptions,
+    seed: int,
+    huber_delta: float | None,
+    smoothed: NDArray[np.float64] | None = None,
+) -> AdamFit:
     n = len(source.distance)
-    start = smooth(source) ** (1.0 / options.alpha)
+    start = (smooth(source) if smoothed is None else smoothed) ** (1.0 / options.alpha)
     # Where the points are for drawing only, the best of several local optima is not worth its time.
-    several = n <= _LARGEST_WITH_RESTARTS and options.method in ("huber", "plink")
+    own = options.method in ("huber", "plink")
+    several = n <= _LARGEST_WITH_RESTARTS and own
     restarts = options.restarts if several else 1
-    few = n > _LARGEST_WITH_ALL_ITERATIONS
+    most = next(count for size, count in _MOST_ITERATIONS.items() if n <= size)
     return fit_adam(
         source.distance,
         source.measured,
@@ -168,8 +201,8 @@ def _fit(source: Prepared, *, options: EmbedOptions, seed: int, huber_delta: flo
         alpha=options.alpha,
         heights=options.uses_heights,
         huber_delta=huber_delta,
-        iterations=min(options.iterations, _FEWER_ITERATIONS) if few else options.iterations,
+        iterations=options.iterations if n <= _LARGEST_WITH_RESTARTS else min(options.iterations, most),
         learning_rate=options.learning_rate,
         library=resolve(options.backend),
-        single=n > _LARGEST_IN_DOUBLE,
+        single=n > (_LARGEST_IN_DOUBLE if own else _LARGEST_DRAWN_IN_DOUBLE),
     )

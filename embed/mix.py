@@ -1,8 +1,8 @@
 """From candidates to one distance: how much of each, and which heights stay, judged on hidden pairs.
 
-Candidates are averaged in the logarithm. The habitual weights are equal ones for the forest and the blocks
+Candidates are averaged in the logarithm. The habitual weights are 0.7 for the forest, 0.3 for the blocks
 and none for the embedding; other weights are taken only where the hidden pairs speak for them by three
-standard errors and five per cent (wide-area fleets, where hosts do stand in a plane, are such a case).
+standard errors and five per cent. In the wide area, where kriging is a candidate, it is the habit.
 
 A height within what readings vary by says nothing about where a host stands, and is levelled out of the
 distances; a host slow beyond that keeps its excess, for every plan pays it. Where levelling makes the hidden
@@ -11,6 +11,7 @@ pairs clearly worse predicted, all heights stay.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from netprobe.embed.methods import Parts
 from netprobe.embed.smooth import LEAST_DISTANCE
 
-_HABIT = {"ultrametric": 0.5, "block": 0.5}
+_HABIT = {"ultrametric": 0.7, "block": 0.3}
 _STEP = 0.1
 # Fewer hidden pairs than this decide nothing.
 _FEWEST_TO_DECIDE = 20
@@ -53,27 +54,35 @@ def choose(parts: Parts, distance: NDArray[np.float64], hidden: NDArray[np.bool_
     truth = np.log(distance[hidden] + LEAST_DISTANCE)
     if len(truth) < _FEWEST_FOR_NOISE:
         return Mix(weights=habit)
-    error = np.abs(truth - _level(parts, Mix(weights=habit))[hidden])
+    error = np.abs(truth - _level(parts, Mix(weights=habit), hidden))
     noise = 1.4826 * float(np.median(error))
     if len(truth) < _FEWEST_TO_DECIDE:
         return Mix(weights=habit, all_heights=False, noise=noise)
     mix = Mix(weights=_weights(parts, truth, hidden, habit), all_heights=True, noise=noise)
     flat = Mix(weights=mix.weights, all_heights=False, noise=noise)
-    medians = [float(np.median(np.abs(truth - _level(parts, one)[hidden]))) for one in (mix, flat)]
+    medians = [float(np.median(np.abs(truth - _level(parts, one, hidden)))) for one in (mix, flat)]
     return mix if medians[1] > _LEVELLING_COST * medians[0] else flat
 
 
 def mixed(parts: Parts, mix: Mix) -> NDArray[np.float64]:
     """(N, N) distances, complete, symmetric, never negative, zero diagonal."""
-    distance = np.maximum(np.exp(_level(parts, mix)) - LEAST_DISTANCE, 0.0)
+    everywhere = np.ones_like(next(iter(parts.levels.values())), dtype=np.bool_)
+    distance = mixed_at(parts, mix, everywhere).reshape(everywhere.shape)
     distance = (distance + distance.T) / 2
     np.fill_diagonal(distance, 0.0)
     return np.asarray(distance, dtype=np.float64)
 
 
+def mixed_at(parts: Parts, mix: Mix, where: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """(M,) the distances of the pairs ``where`` an (N, N) mask is true, row by row."""
+    return np.asarray(np.maximum(np.exp(_level(parts, mix, where)) - LEAST_DISTANCE, 0.0))
+
+
 def _habit(names: tuple[str, ...]) -> dict[str, float]:
     if len(names) == 1:
         return {names[0]: 1.0}
+    if "kriging" in names:
+        return {name: float(name == "kriging") for name in names}
     return {name: _HABIT.get(name, 0.0) for name in names}
 
 
@@ -83,7 +92,9 @@ def _weights(
     if len(habit) == 1:
         return habit
     names = tuple(habit)
-    guesses = np.stack([_with_heights(parts.levels[name], parts.heights)[hidden] for name in names])
+    guesses = np.stack(
+        [_with_heights(parts.levels[name][hidden], _of_pairs(parts.heights, hidden)) for name in names]
+    )
     usual = truth - np.array([habit[name] for name in names]) @ guesses
     limit = _ROBUST * max(float(np.median(np.abs(usual))), 1e-9)
 
@@ -103,15 +114,28 @@ def _weights(
 
 def _simplex(size: int) -> list[NDArray[np.float64]]:
     steps = round(1.0 / _STEP)
-    if size == 2:
-        return [np.array([k, steps - k]) / steps for k in range(steps + 1)]
-    return [np.array([k, m, steps - k - m]) / steps for k in range(steps + 1) for m in range(steps - k + 1)]
+    return [np.array(parts) / steps for parts in _compositions(steps, size)]
 
 
-def _level(parts: Parts, mix: Mix) -> NDArray[np.float64]:
-    level = sum(mix.weights[name] * parts.levels[name] for name in parts.levels)
+def _compositions(total: int, size: int) -> Iterator[tuple[int, ...]]:
+    if size == 1:
+        yield (total,)
+        return
+    for first in range(total + 1):
+        for rest in _compositions(total - first, size - 1):
+            yield (first, *rest)
+
+
+def _level(parts: Parts, mix: Mix, where: NDArray[np.bool_]) -> NDArray[np.float64]:
+    level = sum(weight * parts.levels[name][where] for name, weight in mix.weights.items() if weight)
     heights = parts.heights if mix.all_heights else _beyond(parts.heights, _LEVELLED * mix.noise)
-    return _with_heights(np.asarray(level), heights)
+    return _with_heights(np.asarray(level), _of_pairs(heights, where))
+
+
+def _of_pairs(heights: NDArray[np.float64], where: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """(M,) what both ends of a pair add."""
+    rows, columns = np.nonzero(where)
+    return np.asarray(heights[rows] + heights[columns])
 
 
 def _beyond(heights: NDArray[np.float64], limit: float) -> NDArray[np.float64]:
@@ -121,9 +145,8 @@ def _beyond(heights: NDArray[np.float64], limit: float) -> NDArray[np.float64]:
     return heights * np.clip(np.abs(heights) / limit - 1.0, 0.0, 1.0)
 
 
-def _with_heights(level: NDArray[np.float64], heights: NDArray[np.float64]) -> NDArray[np.float64]:
-    if not heights.any():
+def _with_heights(level: NDArray[np.float64], both: NDArray[np.float64]) -> NDArray[np.float64]:
+    if not both.any():
         return level
     bare = np.exp(level)
-    raised = np.maximum(bare + heights[:, None] + heights[None, :], 0.1 * bare)
-    return np.asarray(np.log(raised))
+    return np.asarray(np.log(np.maximum(bare + both, 0.1 * bare)))

@@ -127,12 +127,16 @@ def winsorise(prepared: Prepared, *, factor: float) -> Prepared:
     nearest = bounds.min(axis=1)
     excess = np.maximum(nearest - np.median(nearest), 0.0)
     columns = np.ascontiguousarray(bounds[:, through])
-    capped = np.empty_like(bounds)
-    for host in range(n):
-        detour = np.maximum(columns[host][None, :] + excess[:, None], columns + excess[host])
-        cap = np.partition(detour, kth - 1, axis=1)[:, kth - 1]
-        capped[host] = np.minimum(prepared.distance[host], factor * cap)
-    distance = np.where(prepared.measured, np.minimum(capped, capped.T), 0.0)
+    capped = prepared.distance.copy()
+    for host in range(n - 1):
+        # Bounds are the same both ways, and only a pair that kth of them stay below is capped: most are not.
+        detour = np.maximum(columns[host] + excess[host + 1 :, None], columns[host + 1 :] + excess[host])
+        given = prepared.distance[host, host + 1 :]
+        above = np.flatnonzero(np.count_nonzero(factor * detour < given[:, None], axis=1) >= kth)
+        if len(above):
+            cap = factor * np.partition(detour[above], kth - 1, axis=1)[:, kth - 1]
+            capped[host, host + 1 + above] = capped[host + 1 + above, host] = cap
+    distance = np.where(prepared.measured, capped, 0.0)
     return Prepared(distance=distance, measured=prepared.measured, scale_s=prepared.scale_s)
 
 
@@ -151,12 +155,12 @@ def hold_out(measured: NDArray[np.bool_], *, share: float, seed: int) -> NDArray
     """
     rows, columns = np.nonzero(np.triu(measured))
     wanted = round(share * len(rows))
-    spare = measured.sum(axis=1) // 3
+    spare = (measured.sum(axis=1) // 3).tolist()
     hidden = np.zeros_like(measured)
-    for pair in np.random.default_rng(seed).permutation(len(rows)):
+    order = np.random.default_rng(seed).permutation(len(rows))
+    for i, j in zip(rows[order].tolist(), columns[order].tolist()):
         if wanted == 0:
             break
-        i, j = rows[pair], columns[pair]
         if spare[i] > 0 and spare[j] > 0:
             hidden[i, j] = hidden[j, i] = True
             spare[i] -= 1

@@ -68,6 +68,15 @@ def alike(gap: NDArray[np.float64], *, common: float) -> NDArray[np.float64]:
     return _kernel(gap, floor, _width(floor, common))
 
 
+def row_gaps(prepared: Prepared) -> tuple[NDArray[np.float64], float]:
+    """(N, N) root mean square difference (log units) of two hosts' rows, and that of the median host to its like."""
+    weight = prepared.measured.astype(np.float64)
+    level = np.where(prepared.measured, np.log(prepared.distance + LEAST_DISTANCE), 0.0)
+    level = np.where(prepared.measured, level - level.sum() / max(weight.sum(), 1.0), 0.0)
+    gap = _profile_gaps(level, weight)
+    return gap, _noise_floor(gap)
+
+
 def _width(floor: float, common: float) -> float:
     # A gap is a mean over the hosts both were measured to: the more of them, the less it varies by chance.
     return float(floor * (2.0 / common) ** 0.25 * _SLACK)
@@ -79,9 +88,14 @@ def _profile_gaps(level: NDArray[np.float64], weight: NDArray[np.float64]) -> ND
     # A host is as near to itself as to its nearest neighbour: so the pair's own reading counts too.
     level = np.where(np.eye(len(level), dtype=bool), nearest[:, None], level)
     weight = weight + np.eye(len(weight))
-    common = weight @ weight
     squares = level**2
-    total = squares @ weight + weight @ squares - 2 * level @ level
+    if weight.all():
+        sums = squares.sum(axis=1)
+        common: NDArray[np.float64] = np.full_like(weight, len(weight))
+        total = sums[:, None] + sums[None, :] - 2 * level @ level
+    else:
+        common = weight @ weight
+        total = squares @ weight + weight @ squares - 2 * level @ level
     with np.errstate(divide="ignore", invalid="ignore"):
         gap = np.where(common > 0, np.sqrt(np.maximum(total, 0.0) / common), np.inf)
     np.fill_diagonal(gap, 0.0)

@@ -5,14 +5,22 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+# In a larger fleet the few vectors that are wanted are sought alone.
+_LARGE = 256
+
 
 def classical_scaling(distance: NDArray[np.float64], *, dimensions: int) -> NDArray[np.float64]:
     """(N, D) coordinates by classical multidimensional scaling (Torgerson 1952) of a complete matrix."""
     n = len(distance)
     squares = distance**2
     inner = -0.5 * (squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean())
-    values, vectors = np.linalg.eigh(inner)
     kept = min(dimensions, n)
+    if n > _LARGE:
+        from scipy.linalg import eigh
+
+        values, vectors = eigh(inner, subset_by_index=[n - kept, n - 1])
+    else:
+        values, vectors = np.linalg.eigh(inner)
     top = np.argsort(values)[::-1][:kept]
     coordinates = np.zeros((n, dimensions))
     coordinates[:, :kept] = vectors[:, top] * np.sqrt(np.maximum(values[top], 0.0))

@@ -21,9 +21,9 @@ from netprobe.embed.smooth import LEAST_DISTANCE
 # Noise of a tree in the forest, in units of what the first tree left over.
 _DISTURBANCE = 0.7
 # Trees of a small fleet, and the least of a large one: the error of the mean falls with N as well.
-_MOST_TREES = 32
-_FEWEST_TREES = 10
-_CELLS = 32 * 128**2
+_MOST_TREES = 100
+_FEWEST_TREES = 14
+_CELLS = 40 * 256**2
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -43,7 +43,7 @@ def measure_capacity(
     """Measure the hosts of a scan in the groups of its map, and write the document to ``path``.
 
     Raises NoCapacityError when no flow ran and InterruptedScanError after Ctrl-C; what was seen is written
-    all the same.
+    all the same, but for a document without any reading over one that is there.
     """
     options, capacity = options or ScanOptions(), capacity or CapacityOptions()
     check_same_hosts(list(scan.hosts), list(map_.hosts), what="the scan")
@@ -54,10 +54,12 @@ def measure_capacity(
     groups = [[index[name] for name in group.hosts] for group in map_.groups]
     outcome = run_capacity(hosts, groups, launcher, options, capacity, on_event=on_event)
     document = build_capacity(scan, map_, groups, outcome, capacity)
-    if path is not None:
-        files.save(document, path)
+    # Where nothing was read a good file of an earlier run stays.
+    saved = path if path is not None and not (document.status == "failed" and path.exists()) else None
+    if saved is not None:
+        files.save(document, saved)
     if outcome.interrupted:
-        kept = f"are kept in {path} (status {document.status})" if path is not None else "were made"
+        kept = f"are kept in {saved} (status {document.status})" if saved is not None else "were made"
         raise InterruptedScanError(f"interrupted: {len(document.tests)} tests of capacity {kept}")
     if document.status == "failed" and len(hosts) > 1:
         raise NoCapacityError(document)
@@ -111,6 +113,7 @@ def build_capacity(
     whole = known == len(resources) and not faults and not outcome.interrupted
     parts = ["interrupted"] if outcome.interrupted else []
     parts += faults[:4]
+    parts += [f"and {len(faults) - 4} more hosts"] if len(faults) > 4 else []
     if known < len(resources) and not faults:
         parts.append(f"{len(resources) - known} of {len(resources)} resources have no reading")
     return Capacity(
@@ -150,7 +153,7 @@ def build_capacity(
                         dst=names[dst],
                         streams=options.streams,
                         bytes_per_s=None if result.reason else result.bytes_per_s,
-                        flags=["cpu_bound"] if result.cpu_bound else [],
+                        flags=["cpu_bound"] * result.cpu_bound + ["short"] * result.short,
                         reason=result.reason,
                     )
                     for (src, dst), result in zip(reading.experiment.flows, results, strict=True)

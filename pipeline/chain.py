@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -13,7 +12,7 @@ from typing import Literal
 from netprobe import lab as lab_
 from netprobe.core.capacity import Capacity
 from netprobe.core.document import load_document
-from netprobe.core.errors import DocumentError, InfeasibleError, InputError, PlatformError
+from netprobe.core.errors import DocumentError, InfeasibleError, InputError
 from netprobe.core.hosts import Host, make_host, read_hosts_file
 from netprobe.core.map import Map
 from netprobe.core.plan import Objective, OrderPlan
@@ -78,7 +77,7 @@ class Chain:
 
 
 def check_chain(options: ChainOptions, hosts: Sequence[Host]) -> None:
-    """Refuse, before a packet leaves, what a later stage could not do. Raises PlatformError or InputError."""
+    """Refuse, before a packet leaves, what a later stage could not do. Raises InputError."""
     if options.root is not None and options.root not in {host.name for host in hosts}:
         raise InputError(f"--root {options.root!r} is none of the {len(hosts)} hosts")
     if options.map.k is not None and options.map.k > len(hosts):
@@ -93,11 +92,6 @@ def check_chain(options: ChainOptions, hosts: Sequence[Host]) -> None:
     if options.measuring.budget is not None and len(hosts) > 1:
         options.measuring.budget.pairs_of(len(hosts))
     until = STAGES.index(options.last)
-    missing = [name for name in ("torch", "sklearn") if importlib.util.find_spec(name) is None]
-    if until >= STAGES.index("map") and missing:
-        raise PlatformError(
-            f"the map needs {' and '.join(missing)}: pip install 'netprobe-fleet[map]', or give --only scan"
-        )
     if until >= STAGES.index("export"):
         # A name that the launcher would misread must not cost a whole scan.
         writer_named(options.format_name)(hosts, slots=options.slots)

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from netprobe.core.install import install_command
+
 State = Literal["ok", "missing", "limited"]
 
 
@@ -43,8 +45,8 @@ def _checks() -> Iterator[Check]:
         yield _program(program, arguments, what, package)
     yield _compiler()
     for module, what, extra in (
-        ("torch", "netprobe map", "map"),
-        ("sklearn", "netprobe map", "map"),
+        ("torch", "fits on torch or a GPU, asked for as a library", "map"),
+        ("sklearn", "the constrained k-means as an estimator", "map"),
         ("scapy", "latency by ICMP (--latency icmp), and --trace scapy", "icmp"),
     ):
         yield _module(module, what, extra)
@@ -86,7 +88,7 @@ def _compiler() -> Check:
 
 def _module(module: str, what: str, extra: str) -> Check:
     if importlib.util.find_spec(module) is None:
-        remedy = f"pip install 'netprobe-fleet[{extra}]'"
+        remedy = install_command(extra)
         return Check(name=module, state="missing", found="not installed", needed_for=what, remedy=remedy)
     return Check(name=module, state="ok", found=f"version {_version(module)}", needed_for=what)
 

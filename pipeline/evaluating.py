@@ -16,6 +16,7 @@ from netprobe.core.hosts import Host, natural_order
 from netprobe.core.map import Map
 from netprobe.core.matrix import FloatMatrix
 from netprobe.core.scan import Scan
+from netprobe.pipeline.layers import beta_of
 from netprobe.pipeline.mapping import connected
 from netprobe.pipeline.placement import Placement
 
@@ -120,10 +121,7 @@ def scan_distance(scan: Scan, measurement: str | None, source: str = "scan") -> 
                 f"its statistic {found[name].statistic!r} is none of its matrices", source=source
             )
     else:
-        with np.errstate(divide="ignore"):
-            values = 1.0 / scan.goodput_bytes_per_s[name]
-        # A link that carried nothing is no distance; it is missing.
-        values[np.isinf(values)] = np.nan
+        values = beta_of(scan.goodput_bytes_per_s[name])
     distance = np.fmax(values, values.T)
     np.fill_diagonal(distance, np.nan)
     if np.isnan(distance).all():
@@ -137,12 +135,32 @@ def _measured(scan: Scan) -> list[str]:
 
 
 def _map_distance(map_: Map, measurement: str | None, source: str) -> tuple[str, FloatMatrix]:
-    layer = getattr(map_.layers, measurement or "rtt", None)
-    if layer is None or not hasattr(layer, "distance_s"):
-        raise DocumentError(f"the map has no layer {measurement!r}", source=source)
-    distance = np.array(layer.distance_s)
+    """A layer's name and distances: ``rtt``, ``beta``, the id of beta's measurement, or by default that of the groups.
+
+    A layer of a later version counts where it has the matrix ``distance_s``.
+    """
+    layers: dict[str, object] = {name: layer.distance for name, layer in map_.layers.named().items()}
+    layers |= {
+        name: extra["distance_s"]
+        for name, extra in (map_.layers.model_extra or {}).items()
+        if isinstance(extra, dict) and "distance_s" in extra
+    }
+    name = measurement or map_.grouped_by
+    beta = map_.layers.beta
+    if name not in layers and beta is not None and beta.parameters.get("measurement") == name:
+        name = "beta"
+    if name not in layers:
+        raise DocumentError(f"has no layer {measurement!r}: there are {', '.join(layers)}", source=source)
+    try:
+        distance = np.array(layers[name], dtype=np.float64)
+    except (TypeError, ValueError):
+        distance = np.zeros(0)
+    if distance.shape != (len(map_.hosts), len(map_.hosts)):
+        raise DocumentError(
+            f"layers.{name}.distance_s is no matrix of {len(map_.hosts)} hosts", source=source
+        )
     np.fill_diagonal(distance, np.nan)
-    return measurement or "rtt", distance
+    return name, distance
 
 
 def _natural_labels(distance: FloatMatrix, *, seed: int) -> list[str]:

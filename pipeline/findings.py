@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.cluster import find_outliers
+from netprobe.cluster.outliers import SlowHost as FoundSlowHost
 from netprobe.core.map import AsymmetricLink, Outliers, SlowHost, SlowLink
 from netprobe.report.units import count
 
@@ -15,22 +17,20 @@ _LISTED = 100
 
 
 def outliers_of(
-    raw_distance_s: NDArray[np.float64], labels: NDArray[np.int64], names: Sequence[str]
+    raw_distance: NDArray[np.float64], labels: NDArray[np.int64], names: Sequence[str], *, layer: str = "rtt"
 ) -> Outliers:
-    """Outlier hosts, outlier links and asymmetric links of (N, N) ``[src, dst]`` seconds, by name."""
-    found = find_outliers(raw_distance_s, labels)
+    """Outlier hosts, outlier links and asymmetric links of (N, N) ``[src, dst]`` distances, by name.
+
+    layer: ``rtt``, seconds of a round trip; ``beta``, seconds a byte.
+    """
+    found = find_outliers(raw_distance, labels)
     hosts = [
         SlowHost(
             host=names[slow.host],
             ratio=slow.ratio,
-            excess_s=slow.excess,
             slower=slow.slower,
             links=slow.links,
-            text=(
-                f"{names[slow.host]} is slow towards everybody: {slow.ratio:.1f}x what its place explains, "
-                f"{slow.excess * 1e6:.0f} us more on {slow.slower} of {slow.links} links "
-                "(a slow card, a busy host, or one far away)"
-            ),
+            **_excess(names[slow.host], slow, layer),
         )
         for slow in found.hosts
     ]
@@ -47,6 +47,17 @@ def outliers_of(
         ],
         asymmetric_found=len(found.asymmetric),
     )
+
+
+def _excess(name: str, slow: FoundSlowHost, layer: str) -> dict[str, Any]:
+    """The excess under the key of its unit, and the sentence."""
+    times = f"{slow.ratio:.1f}x what its place explains"
+    where = f"{slow.slower} of {slow.links} links (a slow card, a busy host, or one far away)"
+    if layer == "rtt":
+        text = f"{name} is slow towards everybody: {times}, {slow.excess * 1e6:.0f} us more on {where}"
+        return {"excess_s": slow.excess, "text": text}
+    text = f"{name} has little goodput towards everybody: a byte takes {times}, on {where}"
+    return {"excess_s_per_byte": slow.excess, "text": text}
 
 
 def outlier_lines(outliers: Outliers | None, *, most: int = 5) -> list[str]:

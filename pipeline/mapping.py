@@ -8,14 +8,16 @@ from typing import Literal
 import numpy as np
 
 from netprobe.cluster import Grouping as FoundGrouping
+from netprobe.cluster import Verdict as FoundVerdict
 from netprobe.cluster import compare_methods, find_groups, ids_like
-from netprobe.core.errors import DocumentError, NothingMeasuredError
+from netprobe.core.errors import NothingMeasuredError
 from netprobe.core.hosts import natural_order
-from netprobe.core.map import Group, Grouping, HeldOut, Layers, Map, RttLayer, Verdict
-from netprobe.core.matrix import FloatMatrix, empty_matrix
+from netprobe.core.map import BetaLayer, Group, Grouping, Layers, Map, RttLayer, Verdict
+from netprobe.core.matrix import FloatMatrix
 from netprobe.core.scan import Scan
-from netprobe.embed import Embedding, EmbedOptions, fit_embedding
+from netprobe.embed import EmbedOptions, fit_embedding
 from netprobe.pipeline.findings import outliers_of
+from netprobe.pipeline.layers import Readings, make_layer, read_layers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,26 +38,23 @@ class MapOptions:
 
 
 def map_scan(scan: Scan, *, options: MapOptions | None = None, seed: int = 0) -> Map:
-    """Make the map of a scan.
+    """Make the map of a scan: a layer for RTT and one for goodput, where they were measured.
 
+    Groups, verdict and outliers are those of RTT, or of goodput where no RTT ties two hosts together.
     Computing is done in natural name order, so that neither the order of the hosts file nor the unit
     changes a result. Hosts that have no reading, or none that ties them to the largest connected part of
-    the fleet, are ``unplaced``. Raises NothingMeasuredError when no link was measured.
+    the fleet, are ``unplaced``; where another part is as large nobody can tell which is the fleet, and the
+    verdict says so. Raises NothingMeasuredError when no link was measured.
     """
     options = options or MapOptions()
-    rtt = next((m for m in scan.measurements if m.id == "rtt"), None)
-    if rtt is None:
-        raise DocumentError("the scan has no measurement rtt, and a map needs one")
-    raw: FloatMatrix | None = getattr(scan.rtt_s, rtt.statistic, None)
-    if raw is None:
-        raise DocumentError(f"the scan's statistic {rtt.statistic!r} is none of its matrices")
     order = natural_order(scan.hosts)
-    raw = raw[np.ix_(order, order)].copy()
-    np.fill_diagonal(raw, 0.0)
-    placed = connected(raw)
-    if len(scan.hosts) > 1 and len(placed) < 2:
+    readings = read_layers(scan, order)
+    main = next((r for r in readings if len(scan.hosts) == 1 or len(connected(r.raw)) > 1), None)
+    if main is None:
         raise NothingMeasuredError("the scan holds no measured link: there is nothing to map")
-    part = raw[np.ix_(placed, placed)]
+    parts = islands(main.raw)
+    placed = parts[0]
+    part = main.raw[np.ix_(placed, placed)]
     fit = fit_embedding(part, options=options.embed, seed=seed)
     grouping, verdict = find_groups(
         fit.distance_s, part, method=options.groups, k=options.k, elasticity=options.elasticity, seed=seed
@@ -67,39 +66,34 @@ def map_scan(scan: Scan, *, options: MapOptions | None = None, seed: int = 0) ->
         )
     where = [order[i] for i in placed]
     names = [scan.hosts[i].name for i in where]
-    unplaced = [scan.hosts[i].name for i in order if i not in set(where)]
+    size = len(scan.hosts)
+    layers: dict[str, RttLayer | BetaLayer] = {
+        main.layer: make_layer(main, fit, where, size, options.embed, incomplete=_incomplete(part))
+    }
+    for other in readings:
+        if other is not main and (
+            second := _second_layer(other, order, placed, grouping, scan, options, seed)
+        ):
+            layers[other.layer] = second
     return Map(
         seed=seed,
         parents=[scan.parent()],
         hosts=list(scan.hosts),
-        unplaced=unplaced,
-        layers=Layers(
-            rtt=_layer(
-                fit,
-                where,
-                len(scan.hosts),
-                options.embed,
-                incomplete=bool((np.isnan(part) & np.isnan(part.T)).any()),
-            )
-        ),
-        grouping=Grouping(method=grouping.method, k=grouping.k, evidence=evidence),
-        groups=_groups(names, grouping, fit.distance_s, options.like),
-        verdict=Verdict(
-            locality=verdict.locality,
-            contrast=verdict.contrast,
-            p_value=verdict.p_value,
-            text=verdict.text,
-        ),
-        outliers=outliers_of(part, grouping.labels, names),
+        unplaced=[scan.hosts[i].name for i in order if i not in set(where)],
+        layers=Layers(**layers),  # type: ignore[arg-type]
+        grouping=Grouping(method=grouping.method, k=grouping.k, layer=main.layer, evidence=evidence),
+        groups=_groups(names, grouping, fit.distance_s, main.layer, options.like),
+        verdict=_verdict(verdict, main.layer, [[scan.hosts[order[i]].name for i in part] for part in parts]),
+        outliers=outliers_of(part, grouping.labels, names, layer=main.layer),
     )
 
 
-def connected(raw: FloatMatrix) -> list[int]:
-    """Indices of the largest set of hosts that measured links tie together (ties: the first)."""
+def islands(raw: FloatMatrix) -> list[list[int]]:
+    """Sets of hosts (indices) that measured links tie together, the largest first (ties: the first)."""
     known = ~np.isnan(raw)
     known |= known.T
     left = set(range(len(raw)))
-    best: list[int] = []
+    found: list[list[int]] = []
     while left:
         start = min(left)
         reached, frontier = {start}, [start]
@@ -108,52 +102,66 @@ def connected(raw: FloatMatrix) -> list[int]:
             reached |= near
             frontier = sorted(near)
         left -= reached
-        if len(reached) > len(best):
-            best = sorted(reached)
-    return best
+        found.append(sorted(reached))
+    return sorted(found, key=lambda part: (-len(part), part[0]))
 
 
-def _layer(
-    fit: Embedding, where: list[int], size: int, options: EmbedOptions, *, incomplete: bool
-) -> RttLayer:
-    distance = empty_matrix(size)
-    distance[np.ix_(where, where)] = fit.distance_s
-    coordinates: list[list[float]] = [[] for _ in range(size)]
-    heights: list[float | None] = [None] * size
-    for row, i in enumerate(where):
-        coordinates[i] = [float(x) for x in fit.coordinates[row]]
-        heights[i] = float(fit.heights_s[row])
-    factor = None
-    if incomplete and fit.interval_factor is not None:
-        factor = empty_matrix(size)
-        factor[np.ix_(where, where)] = fit.interval_factor
-    return RttLayer(
-        interval_factor=factor,
-        distance_s=distance,
-        coordinates=coordinates,
-        heights_s=heights,
-        stress=fit.stress,
-        held_out=HeldOut(links=fit.held_out_pairs, median_relative_error=fit.held_out_median_relative_error),
-        method=options.method,
-        parameters={
-            "alpha": options.alpha,
-            "dimensions": options.dimensions,
-            "heights": options.uses_heights,
-            "restarts": options.restarts,
-            "iterations": options.iterations,
-            "learning_rate": options.learning_rate,
-            "huber_delta": options.huber_delta,
-            "winsorise": fit.cap,
-            "held_out": options.held_out,
-            "converged": fit.converged,
-            "weights": fit.weights,
-            "backend": fit.backend,
-        },
+def connected(raw: FloatMatrix) -> list[int]:
+    """Indices of the largest set of hosts that measured links tie together (ties: the first)."""
+    return next(iter(islands(raw)), [])
+
+
+def _incomplete(part: FloatMatrix) -> bool:
+    return bool((np.isnan(part) & np.isnan(part.T)).any())
+
+
+def _second_layer(
+    readings: Readings,
+    order: list[int],
+    placed: list[int],
+    grouping: FoundGrouping,
+    scan: Scan,
+    options: MapOptions,
+    seed: int,
+) -> RttLayer | BetaLayer | None:
+    """The layer of a measurement beside the one that groups come from; None where it ties no two placed hosts."""
+    within = connected(readings.raw[np.ix_(placed, placed)])
+    if len(within) < 2:
+        return None
+    rows = [placed[i] for i in within]
+    part = readings.raw[np.ix_(rows, rows)]
+    where = [order[i] for i in rows]
+    return make_layer(
+        readings,
+        fit_embedding(part, options=options.embed, seed=seed),
+        where,
+        len(scan.hosts),
+        options.embed,
+        incomplete=_incomplete(part),
+        outliers=outliers_of(
+            part, grouping.labels[within], [scan.hosts[i].name for i in where], layer=readings.layer
+        ),
     )
 
 
+def _verdict(found: FoundVerdict, layer: str, parts: list[list[str]]) -> Verdict:
+    """The verdict in a document's words: by what it was judged, and what it cannot know.
+
+    parts: names of the hosts that measured links tie together, the placed ones first.
+    """
+    if len(parts) > 1 and len(parts[1]) == len(parts[0]):
+        as_large = sum(len(part) == len(parts[0]) for part in parts)
+        text = (
+            f"cannot tell: no measured link joins {as_large} sets of {len(parts[0])} hosts each, and only that of "
+            f"{parts[0][0]} is mapped: measure across"
+        )
+        found = FoundVerdict(locality="cannot_tell", contrast=None, p_value=None, text=text)
+    text = found.text if layer == "rtt" else f"{found.text}; judged by goodput alone"
+    return Verdict(locality=found.locality, contrast=found.contrast, p_value=found.p_value, text=text)
+
+
 def _groups(
-    names: list[str], grouping: FoundGrouping, distance_s: FloatMatrix, like: Map | None
+    names: list[str], grouping: FoundGrouping, distance: FloatMatrix, layer: str, like: Map | None
 ) -> list[Group]:
     members_of = [[names[i] for i in members] for members in grouping.members()]
     earlier = {group.id: group.hosts for group in like.groups} if like is not None else {}
@@ -161,14 +169,14 @@ def _groups(
     groups = []
     for label in range(grouping.k):
         members = np.flatnonzero(grouping.labels == label)
-        inside = distance_s[np.ix_(members, members)]
+        inside = distance[np.ix_(members, members)]
         leader = int(np.argmin(inside.sum(axis=1)))
         groups.append(
             Group(
                 id=ids[label],
                 hosts=members_of[label],
                 leader=names[members[leader]],
-                radius_s=float(inside[leader].max()),
+                **{"radius_s" if layer == "rtt" else "radius_s_per_byte": float(inside[leader].max())},
             )
         )
     return groups

@@ -10,7 +10,7 @@ from netprobe.core.document import check_same_hosts
 from netprobe.core.hosts import Host
 from netprobe.core.map import Map
 from netprobe.core.plan import Objective, OrderPlan
-from netprobe.plan import build_order_plan, one_way_cost_s
+from netprobe.plan import build_order_plan, message_bytes, one_way_cost_s
 
 
 def plan_order(
@@ -21,7 +21,7 @@ def plan_order(
     root: str | None = None,
     seed: int = 0,
 ) -> OrderPlan:
-    """Order the ranks for a ring on the denoised RTT/2.
+    """Order the ranks for a ring on the denoised RTT/2, or on the time of a megabyte where a map knows goodput only.
 
     ``hosts`` (default: the map's own) says in which order the hosts were given, and with which slots and
     launcher names; it must hold the same hosts as the map. The first given host stays rank 0 unless
@@ -42,5 +42,6 @@ def plan_order(
         seed=seed,
         parents=[map_.parent()],
         left_out=map_.unplaced,
+        size_bytes=message_bytes(map_),
         keep_given="no usable locality" if map_.verdict.locality == "none" else None,
     )

@@ -11,7 +11,7 @@
 A new kind of plan is a module that ends with one ``register`` call and is imported here.
 """
 
-from netprobe.plan.order import build_order_plan, one_way_cost_s, verify_against_map
+from netprobe.plan.order import build_order_plan, message_bytes, one_way_cost_s, verify_against_map
 from netprobe.plan.registry import (
     PlanKind,
     load_plan,
@@ -29,6 +29,7 @@ __all__ = [
     "build_order_plan",
     "crossings",
     "load_plan",
+    "message_bytes",
     "one_way_cost_s",
     "parse_plan",
     "plan_json_schema",

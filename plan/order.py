@@ -24,9 +24,23 @@ DIGITS = 1e-8
 """Relative: a document keeps 9 significant digits of each cost it was computed from."""
 
 
+MESSAGE_BYTES = 1_000_000
+"""The message whose time is the cost of a hop where only goodput was measured."""
+
+
 def one_way_cost_s(document: Map) -> FloatMatrix:
-    """Cost [src, dst] of a hop, in seconds: half the denoised round-trip time; NaN for unplaced hosts."""
-    return document.layers.rtt.distance_s / 2.0
+    """Cost [src, dst] of a hop, in seconds; NaN for unplaced hosts.
+
+    Half the denoised round-trip time, or where the map's groups are those of goodput the time that
+    `message_bytes` take (beta of Hockney's model, its alpha not known).
+    """
+    size = message_bytes(document)
+    return document.distance / 2.0 if size is None else document.distance * size
+
+
+def message_bytes(document: Map) -> int | None:
+    """Size of the message whose time is the cost of a hop; None where the cost is half a round trip."""
+    return None if document.grouped_by == "rtt" else MESSAGE_BYTES
 
 
 def build_order_plan(
@@ -41,6 +55,7 @@ def build_order_plan(
     left_out: Sequence[str] = (),
     iterations: int | None = None,
     keep_given: str | None = None,
+    size_bytes: int | None = None,
 ) -> OrderPlan:
     """The plan for ``hosts`` (as given) on ``cost_s`` [src, dst], seconds one-way, in the order of ``hosts``.
 
@@ -48,6 +63,7 @@ def build_order_plan(
     against. ``root`` is the name of rank 0 (default: the first given host that has a rank).
 
     ``keep_given`` is a reason not to search: the given order is kept, turned to the root, and priced.
+    ``size_bytes`` is written down: the costs are of a message of that size (`message_bytes`).
 
     Raises InputError for a missing or impossible cost, an unknown root, or when no host is left.
     """
@@ -92,6 +108,7 @@ def build_order_plan(
         parents=list(parents),
         hosts=[plain_host(host) for host in hosts],
         objective=objective,
+        size_bytes=size_bytes,
         order=order,
         kept_given=keep_given,
         cost_s=round_float(costs[0]),
@@ -143,6 +160,10 @@ def verify_against_map(plan: OrderPlan, document: Map, *, source: str | None = N
     maps = [parent for parent in plan.parents if parent.schema_.startswith("netprobe.map/")]
     if maps and canonical_sha256(document) not in {parent.sha256 for parent in maps}:
         raise DocumentError("was made from another map than this one", source=source)
+    if plan.size_bytes != message_bytes(document):
+        raise DocumentError(
+            f"size_bytes is {plan.size_bytes}, and of this map it is {message_bytes(document)}", source=source
+        )
     index = {host.name: at for at, host in enumerate(document.hosts)}
     cost = one_way_cost_s(document)
     given = [host.name for host in plan.hosts if host.name not in set(plan.left_out)]

@@ -17,7 +17,7 @@ from typing import Any
 from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.connection import AgentLostError, TaskFailedError, text_field, whole_field
 from netprobe.probe.fleet import Member
-from netprobe.probe.progress import Progress, parse_marks
+from netprobe.probe.progress import Progress, is_short, parse_marks, parse_reads, too_few_to_time
 from netprobe.probe.visits import NS_PER_S
 
 CLOCK_TRIES = 3
@@ -69,6 +69,8 @@ class FlowResult:
     receiver_cpu_ratio: float = 0.0
     cpu_bound: bool = False
     """Whether a processor, and not the network, may have set the rate."""
+    short: bool = False
+    """Whether too little came, or within too short a time, for a figure to trust."""
     src_port: int | None = None
     dst_port: int | None = None
 
@@ -86,7 +88,8 @@ async def run_flows(
     Timed (``count`` is 0): each sends for ``seconds``, and is judged over the window from ``ramp_s`` (the
     default is ``ramp_of(seconds)``) to the end; what comes before is slow start. With several flows the
     window is the same for all. Sized: each sends ``count`` bytes, ``seconds`` being the longest it may take,
-    and is judged from its first byte to its last. A flow that fails has a reason and costs no other flow.
+    and is judged over what came after its receiver's clock began, with the first read; where that is too little
+    to time, it has no reading. A flow that fails has a reason and costs no other flow.
     The receivers' ports are in ``ports``, and stay open until ``close_flows``.
     """
     ramp_s = ramp_of(seconds) if ramp_s is None else ramp_s
@@ -182,6 +185,7 @@ class _Running:
         self._sent: FlowResult | None = None
         self._progress: Progress | None = None
         self._first_ns = 0
+        self._reads: list[int] = []
         self._receiver_cpu_ratio = 0.0
         self._receiver_bound = False
 
@@ -252,6 +256,7 @@ class _Running:
             peer = f"{self.flow.dst.address} port {self.port} (TCP)"
             self.fail(f"{peer} took the connection and no data came: are large packets dropped (MTU)?")
             return
+        self._reads = parse_reads(answer.get("reads"), self.flow.streams)
         ended_ns = whole_field(answer, "ended_ns", _LIMIT)
         took_ns = max(1, ended_ns - marks[0][0])
         self._receiver_cpu_ratio = whole_field(answer, "cpu_ns", _LIMIT) / took_ns
@@ -281,12 +286,15 @@ class _Running:
                     flow=self.flow,
                     reason=f"{progress.total} of {self._count} bytes arrived in {self._seconds:g} s",
                 )
-            if end <= begin:
-                return FlowResult(
-                    flow=self.flow,
-                    reason=f"{self._count} bytes came in one read: too few to time; give a larger size",
-                )
-        arrived = progress.between(begin, end)
+            # What waited when the clock began came over a time that nobody saw: it counts neither way.
+            arrived = progress.total - float(progress.arrived[0])
+            too_few = too_few_to_time(arrived, end - begin, self._reads)
+            if too_few is not None:
+                return FlowResult(flow=self.flow, reason=too_few)
+            moments = sum(self._reads)
+        else:
+            arrived = progress.between(begin, end)
+            moments = progress.moments(begin, end)
         return replace(
             self._sent,
             progress=progress,
@@ -295,6 +303,7 @@ class _Running:
             duration_s=end - begin,
             receiver_cpu_ratio=self._receiver_cpu_ratio,
             cpu_bound=self._sent.cpu_bound or self._receiver_bound,
+            short=is_short(arrived, end - begin, moments, self._reads),
         )
 
 

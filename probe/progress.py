@@ -1,4 +1,4 @@
-"""How many bytes of a flow had arrived when, and the rate over a window of it. No I/O."""
+"""How many bytes of a flow had arrived when, the rate over a window of it, and whether that can be told. No I/O."""
 
 from __future__ import annotations
 
@@ -15,8 +15,18 @@ MAX_MARKS = 5001
 _MAX_BYTES = 1 << 53
 _MAX_NS = 1 << 62
 
+MIN_TIMED_S = 0.005
+"""A sized flow whose bytes came within less has no rate: a busy host holds packets back for as long."""
+SHORT_S = 0.05
+"""Over less a rate is a tenth off and more."""
+SHORT_BYTES = 1 << 16
+"""Fewer bytes than this are a few dozen packets, and arrive in a handful of reads."""
+MIN_READS = 4
+"""Fewer moments than this show no course of arrival."""
+MIN_STREAM_READS = 2
+
 Mark = tuple[int, int]
-"""A moment in ns of the receiver's monotonic clock, and the bytes that had arrived with the read then."""
+"""A moment in ns of the receiver's monotonic clock, and the bytes that had arrived by then, read or not."""
 
 
 def parse_marks(value: object, *, slack_s: float) -> list[Mark]:
@@ -37,6 +47,34 @@ def parse_marks(value: object, *, slack_s: float) -> list[Mark]:
             raise ProtocolError("marks of a flow that do not grow")
         marks.append((at, total))
     return marks
+
+
+def parse_reads(value: object, streams: int) -> list[int]:
+    """For each stream, how often bytes were read that came after the receiver's clock began.
+
+    Raises ProtocolError.
+    """
+    if not isinstance(value, list) or len(value) != streams:
+        raise ProtocolError("reads of a flow that are not one number a stream")
+    if any(type(number) is not int or not 0 <= number <= _MAX_BYTES for number in value):
+        raise ProtocolError("reads of a flow that cannot be")
+    return list(value)
+
+
+def too_few_to_time(arrived: float, seconds: float, reads: Sequence[int]) -> str | None:
+    """Why there is no rate of a sized flow of which so many bytes came after the clock began; None: there is one."""
+    if seconds >= MIN_TIMED_S and sum(reads) >= MIN_READS:
+        return None
+    return (
+        f"too few bytes to time: {arrived:.0f} of them came within {1e3 * seconds:.2g} ms in "
+        f"{sum(reads)} reads, and {1e3 * MIN_TIMED_S:.0f} ms and {MIN_READS} reads are needed; give a larger --size"
+    )
+
+
+def is_short(arrived: float, seconds: float, moments: int, reads: Sequence[int]) -> bool:
+    """Whether a rate is doubtful for want of bytes, time, moments of arrival, or a stream's own reads."""
+    few = arrived < SHORT_BYTES or moments < MIN_READS
+    return few or seconds < SHORT_S - 1e-9 or min(reads, default=0) < MIN_STREAM_READS
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,3 +120,7 @@ class Progress:
         """
         begin, end = np.interp([begin_s, end_s], self.at_s, self.arrived, left=0.0)
         return float(end - begin)
+
+    def moments(self, begin_s: float, end_s: float) -> int:
+        """How many marks are between two moments."""
+        return int(np.count_nonzero((self.at_s >= begin_s) & (self.at_s <= end_s)))

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from netprobe.core.errors import PlatformError
+from netprobe.core.install import install_command
 from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.connection import AgentLostError, TaskFailedError
 from netprobe.probe.fleet import Member
@@ -41,7 +42,7 @@ def scapy_version(wanted_for: str, *, instead: str) -> str:
     """Of the scapy of this machine. Raises PlatformError where there is none."""
     if importlib.util.find_spec("scapy") is None:
         raise PlatformError(
-            f"{wanted_for} needs scapy on this machine (the hosts need nothing): pip install 'netprobe-fleet[icmp]', "
+            f"{wanted_for} needs scapy on this machine (the hosts need nothing): {install_command('icmp')}, "
             f"or use {instead}"
         )
     try:

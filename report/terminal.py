@@ -14,7 +14,7 @@ from netprobe.core.map import Map
 from netprobe.core.matrix import FloatMatrix
 from netprobe.core.plan import OrderPlan
 from netprobe.core.scan import Scan
-from netprobe.report.units import count, seconds
+from netprobe.report.units import count, rate, seconds
 
 SHADES = " ░▒▓█"
 ASCII_SHADES = " .+*#"
@@ -31,14 +31,16 @@ def group_order(map_: Map) -> list[int]:
 
 
 def heat_map(scan: Scan, map_: Map, *, width: int, encoding: str = "utf-8") -> RenderableType:
-    """The measured p10 matrix in group order; the darker, the farther. Shrinks to ``width`` columns.
+    """What was measured, in group order; the darker, the farther (or slower). Shrinks to ``width`` columns.
+
+    The p10 of RTT, or where the groups are those of goodput the seconds a byte.
 
     An ``encoding`` that cannot write the block characters gets ASCII ones.
     """
     shades, gap = _marks(encoding)
     index = {host.name: i for i, host in enumerate(scan.hosts)}
     order = [index[map_.hosts[i].name] for i in group_order(map_)]
-    cells = np.asarray(scan.rtt_s.p10)[np.ix_(order, order)]
+    cells = _measured(scan, map_)[np.ix_(order, order)]
     names = [scan.hosts[i].name for i in order]
     label = min(max(len(n) for n in names), 20)
     room = max(8, (width - label - 3) // 2)
@@ -48,22 +50,38 @@ def heat_map(scan: Scan, map_: Map, *, width: int, encoding: str = "utf-8") -> R
         names = [f"{names[i]}.." for i in range(0, len(names), step)]
     known = cells[~np.isnan(cells)]
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
+    what, show = ("RTT p10", seconds) if map_.grouped_by == "rtt" else ("goodput", _goodput)
     # On a log scale that one far link cannot stretch: what lies above its end is the darkest all the same.
     top = max(float(np.quantile(known, 0.95)), low) if known.size else 0.0
-    levels = np.geomspace(max(low, 1e-9), max(top, low, 1e-9) * (1 + 1e-9), 6)[1:-1]
+    least = 1e-9 if map_.grouped_by == "rtt" else 1e-15
+    levels = np.geomspace(max(low, least), max(top, low, least) * (1 + 1e-9), 6)[1:-1]
     lines = []
     for i, name in enumerate(names):
         line = Text(name[:label].ljust(label) + "  ")
         for j in range(len(names)):
             line.append_text(_cell(cells[i, j], levels, shades, gap, diagonal=i == j and step == 1))
         lines.append(line)
-    legend = Text(f"RTT p10 from {seconds(low)} ", style="dim")
+    legend = Text(f"{what} from {show(low)} ", style="dim")
     for shade, colour in zip(shades, _COLOURS):
         legend.append(shade * 2, style=colour)
-    legend.append(f" to {seconds(high)}; {gap}{gap} no reading", style="dim")
+    legend.append(f" to {show(high)}; {gap}{gap} no reading", style="dim")
     if step > 1:
         legend.append(f"; each cell is the median of {step} x {step} links", style="dim")
     return Lines(*lines, legend)
+
+
+def _measured(scan: Scan, map_: Map) -> FloatMatrix:
+    """(N, N) of the scan: seconds of a round trip, or seconds a byte; NaN where missing."""
+    beta = map_.layers.beta
+    if map_.grouped_by == "rtt" or beta is None:
+        return np.asarray(scan.rtt_s.p10)
+    goodput = np.array(scan.goodput_bytes_per_s[str(beta.parameters["measurement"])])
+    goodput[goodput == 0] = np.nan
+    return np.asarray(1.0 / goodput)
+
+
+def _goodput(s_per_byte: float | None) -> str:
+    return "-" if not s_per_byte else rate(1.0 / s_per_byte)
 
 
 def _shrink(cells: FloatMatrix, step: int) -> FloatMatrix:
@@ -95,8 +113,9 @@ def _cell(value: float, levels: FloatMatrix, shades: str, gap: str, *, diagonal:
 
 
 def group_table(map_: Map) -> Table:
-    """One row a group: its hosts, its leader, and how near they are."""
-    distance = map_.layers.rtt.distance_s
+    """One row a group: its hosts, its leader, and how near they are (or what goodput they have)."""
+    distance = map_.distance
+    show = seconds if map_.grouped_by == "rtt" else _goodput
     index = {host.name: i for i, host in enumerate(map_.hosts)}
     placed = [index[name] for group in map_.groups for name in group.hosts]
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -114,8 +133,8 @@ def group_table(map_: Map) -> Table:
         table.add_row(
             group.id,
             str(len(inside)),
-            seconds(float(np.median(pairs)) if pairs.size else None),
-            seconds(float(np.median(between)) if between.size else None),
+            show(float(np.median(pairs)) if pairs.size else None),
+            show(float(np.median(between)) if between.size else None),
             group.leader,
             fold_names(group.hosts),
         )
@@ -133,6 +152,8 @@ def fold_names(names: Sequence[str], most: int = 16) -> str:
 def order_text(plan: OrderPlan) -> str:
     """The order and what it gains."""
     what = "sum of one-way times round the ring" if plan.objective == "sum" else "slowest hop of the ring"
+    if plan.size_bytes is not None:
+        what += f", for {plan.size_bytes / 1e6:g} MB a hop by goodput"
     gain = plan.cost_given_s / plan.cost_s if plan.cost_s else 1.0
     line = f"{what}: {seconds(plan.cost_given_s)} as given, {seconds(plan.cost_s)} in this order"
     if plan.kept_given is not None:
@@ -143,7 +164,18 @@ def order_text(plan: OrderPlan) -> str:
         line += ": your order is already as good"
     if plan.crossings is not None and plan.crossings_given is not None:
         line += f"; ring hops between groups: {plan.crossings_given} before, {plan.crossings} after"
-    return f"order, rank 0 first: {fold_names(plan.order, 64)}\n{line}"
+    lost = (
+        f"\nleft out, for they have no place on the map: {fold_names(plan.left_out)}" if plan.left_out else ""
+    )
+    return f"order, rank 0 first: {fold_names(plan.order, 64)}\n{line}{lost}"
+
+
+def unplaced_text(map_: Map) -> list[str]:
+    """A line that names the hosts without a place, if any."""
+    if not map_.unplaced:
+        return []
+    rest = count(len(map_.hosts) - len(map_.unplaced), "host")
+    return [f"not placed, for no measured link ties them to the other {rest}: {fold_names(map_.unplaced)}"]
 
 
 def scan_text(scan: Scan) -> str:

@@ -326,7 +326,7 @@ install_torch() {
     pin=$(sed -n 's/^torch==//p' constraints.txt)
     ! "$venv_python" -c 'import importlib.metadata as m, sys
 sys.exit(m.version("torch").split("+")[0] != sys.argv[1])' "$pin" 2>/dev/null || return 0
-    say "installing torch, alone and first"
+    say "installing torch, alone and first: 1 GB on the disk, and minutes to download"
     if [ -z "${TORCH_INDEX:-}" ] && torch_is_cuda; then
         ! install_cpu_torch || return 0
         warn "no CPU build of torch was found, so the CUDA build of several GB is taken; to stop that, set"
@@ -350,7 +350,7 @@ add_python_packages() {
         make_venv
     fi
     rm -f .venv/.setup-test .venv/.setup-demo
-    extras=map
+    extras=
     [ "$target" = demo ] || extras=map,icmp,dev
     scratch=$(mktemp -d)
     trap 'rm -rf "$scratch"' EXIT
@@ -358,12 +358,12 @@ add_python_packages() {
     trap 'exit 143' TERM
     quiet=-qq
     [ ! -t 1 ] || quiet=
-    install_torch
+    [ "$target" = demo ] || install_torch
     editable=--editable
     links_work || editable=
-    say "installing netprobe with its extras: $extras"
+    say "installing netprobe${extras:+ with its extras: $extras}"
     # shellcheck disable=SC2086 # each is one option or none
-    pip install $quiet --no-compile -c constraints.txt $editable ".[$extras]" ||
+    pip install $quiet --no-compile -c constraints.txt $editable ".${extras:+[$extras]}" ||
         fail "pip could not install netprobe's packages (see above)"
     # pip compiles on one core, and an import would for each process anew where root runs in a user's clone.
     "$venv_python" -m compileall -qq -j 0 -x '/tests?/' .venv/lib || true

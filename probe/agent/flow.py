@@ -69,6 +69,7 @@ def collect(message: dict[str, Any], resources: dict[str, Any]) -> Answer:
         "streams": len(receiver.socks),
         "ended": ended,
         "marks": list(receiver.marks),
+        "reads": list(receiver.reads),
         "cpu_ns": receiver.cpu_ns,
         "wait_ns": receiver.wait_ns,
         "ended_ns": receiver.ended_ns,

@@ -7,8 +7,11 @@ A connection that does not is closed. Nothing is ever sent back but what TCP its
 # ruff: noqa: TID251 (relative imports: on a host the package has another name)
 from __future__ import annotations
 
+import fcntl
 import select
 import socket
+import struct
+import termios
 import threading
 import time
 
@@ -41,6 +44,8 @@ class Receiver:
         self.limit_ns = limit_ns
         self.socks = []  # type: list[socket.socket]
         self.marks = []  # type: list[tuple[int, int]]
+        self.reads = [0] * streams
+        """Of each stream: reads of bytes that were not yet there when the counting began."""
         self.cpu_ns = self.wait_ns = 0
         self.ended_ns = 0
         self.closed = False
@@ -74,15 +79,18 @@ class Receiver:
     def _count(self) -> None:
         """Count until every stream has ended, or for ``limit_ns``.
 
-        A mark is the moment of a read, and all bytes up to and with it: between two marks the bytes over the
-        time are right, wherever the reads fell.
+        A mark is a moment, and all bytes that had arrived by then: those that were read and those that wait in
+        the kernel. So what came while this thread had no processor counts for the time before a mark, and the
+        bytes between two marks over the time are right, wherever the reads fell.
         """
         buffer = bytearray(_BUFFER_BYTES)
         poll = select.poll()
         open_ = {}
-        for sock in self.socks:
+        number, waiting = {}, [0] * self.streams
+        for place, sock in enumerate(self.socks):
             sock.setblocking(False)
             open_[sock.fileno()] = sock
+            number[sock.fileno()] = place
             poll.register(sock, select.POLLIN)
         total, last, edge = 0, 0, 0
         limit = time.monotonic_ns() + self.limit_ns
@@ -100,14 +108,33 @@ class Receiver:
                     del open_[descriptor]
                     continue
                 total, last = total + got, now
+                place = number[descriptor]
+                if not self.marks:
+                    waiting = [_waiting(sock) for sock in self.socks]
+                    queued = sum(waiting)
+                elif waiting[place] > 0:
+                    waiting[place] -= got
+                    self.reads[place] += waiting[place] < 0
+                else:
+                    self.reads[place] += 1
                 if now >= edge:
                     edge = now + self.slice_ns
-                    if len(self.marks) < MAX_MARKS:
-                        self.marks.append((now, total))
+                    if self.marks:
+                        queued = sum(map(_waiting, open_.values()))
+                    if len(self.marks) < MAX_MARKS and (not self.marks or self.marks[-1][1] < total + queued):
+                        self.marks.append((now, total + queued))
             if time.monotonic_ns() > limit:
                 break
         if self.marks and self.marks[-1][1] < total:
             self.marks.append((last, total))
+
+
+def _waiting(sock: socket.socket) -> int:
+    """Bytes that a stream has in the kernel, to be read."""
+    try:
+        return int(struct.unpack("i", fcntl.ioctl(sock.fileno(), termios.FIONREAD, b"\0\0\0\0"))[0])
+    except OSError:
+        return 0
 
 
 class FlowServer:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 
 from . import packet
+from .path_mtu import MtuSearch
 from .path_socket import EXPIRED, REPLY, TOO_BIG, UNREACHABLE, Outcome, PathSocket
 
 TYPE_CHECKING = False
@@ -20,8 +21,6 @@ MAX_HOPS = 64
 FIRST_TRIES, TRIES, LAST_TRIES = 3, 2, 3
 MIN_PATIENCE_NS = 15000000
 FULL_TTL = 255
-MAX_SIZE = 65535
-LEAST_MTU = 68
 
 
 def trace(message: dict[str, Any], resources: dict[str, Any]) -> tuple[dict[str, Any], None]:  # noqa: ARG001
@@ -105,30 +104,23 @@ class Walk:
         return ttl
 
     def mtu(self) -> int:
-        """The size in bytes of the largest IP packet that is answered; never a router's word alone."""
+        """The size in bytes of the largest IP packet that is answered; 0 where that cannot be told."""
         # The least size that can be asked for; the way takes a little less, for it has taken a usual probe.
-        least = int(self.prober.header_bytes) + packet.LARGE_BYTES
-        low, high = least - packet.LARGE_BYTES + packet.PACKET_BYTES, MAX_SIZE
-        guess = high
-        while low < high and time.monotonic_ns() <= self.end:
-            size = max(least, guess if low < guess <= high else (low + high + 1) // 2)
-            guess = 0
-            if size > high:
-                return low
-            outcome = self._look(FULL_TTL, LAST_TRIES, self.patience_ns, size)
-            if outcome.kind == REPLY:
-                low = size
-            else:
-                high = size - 1
-                if outcome.kind == TOO_BIG and LEAST_MTU <= outcome.mtu <= high:
-                    guess = high = max(low, outcome.mtu)
-        return low if low >= high else 0
+        header = int(self.prober.header_bytes)
+        patience = (self.patience_ns, min(self.timeout_ns, 4 * self.patience_ns))
+        return MtuSearch(
+            lambda size, patience_ns: self._probe(FULL_TTL, size, patience_ns),
+            header + packet.LARGE_BYTES,
+            header + packet.PACKET_BYTES,
+            patience,
+            self.end,
+        ).run()
 
-    def _look(self, ttl: int, tries: int, patience_ns: int, size: int = 0) -> Outcome:
+    def _look(self, ttl: int, tries: int, patience_ns: int) -> Outcome:
         """The first word about a probe, of ``tries`` of them; a host's refusal is none on the way."""
         outcome = Outcome("silence")
         for _ in range(tries):
-            outcome = self._probe(ttl, size, patience_ns)
+            outcome = self._probe(ttl, 0, patience_ns)
             if outcome.kind in (REPLY, EXPIRED, TOO_BIG):
                 break
         return outcome

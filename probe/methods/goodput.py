@@ -194,10 +194,20 @@ class Goodput:
             )
         if short:
             warnings.append(
-                f"{id_}: {short} of {self._read} readings of iperf3 are of tests too short to trust "
-                f"(flag {SHORT}): give a larger size, or --goodput tcp"
+                f"{id_}: {short} of {self._read} readings{self._of_iperf3} are of tests too short to trust "
+                f"(flag {SHORT}): give {self._longer}"
             )
         return warnings
+
+    @property
+    def _of_iperf3(self) -> str:
+        return " of iperf3" if self._way is self._iperf3 else ""
+
+    @property
+    def _longer(self) -> str:
+        if self._way is self._iperf3:
+            return "a larger size, or --goodput tcp"
+        return "a longer --goodput-seconds" if self._size is None else "a larger --size"
 
     @property
     def _way(self) -> TcpWay | Iperf3Way:

@@ -14,7 +14,7 @@ WAYS: tuple[Way, ...] = ("auto", "iperf3", "tcp")
 CPU_BOUND = "cpu_bound"
 """Flag of a reading that a processor may have set, and not the network."""
 SHORT = "short"
-"""Flag of a reading of iperf3 over too short a time."""
+"""Flag of a reading over too short a time, or of too few bytes."""
 MAX_SECONDS = 600.0
 MIN_SECONDS = 0.1
 MAX_STREAMS = 64

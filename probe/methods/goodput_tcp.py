@@ -9,7 +9,7 @@ from netprobe.core.scan import GoodputReading
 from netprobe.probe.agent.messages import AGENT_VERSION
 from netprobe.probe.fleet import Member
 from netprobe.probe.flows import Flow, close_flows, ramp_of, run_flows
-from netprobe.probe.methods.goodput_options import CPU_BOUND, longest_s
+from netprobe.probe.methods.goodput_options import CPU_BOUND, SHORT, longest_s
 
 
 class TcpWay:
@@ -73,7 +73,7 @@ class TcpWay:
                 receiver_cpu_ratio=result.receiver_cpu_ratio,
                 version=AGENT_VERSION,
                 congestion_control=result.congestion_control,
-                flags=[CPU_BOUND] * result.cpu_bound,
+                flags=[CPU_BOUND] * result.cpu_bound + [SHORT] * result.short,
             ),
         }
 

@@ -13,7 +13,8 @@ from netprobe.core.errors import InputError
 from netprobe.core.scan import Measurement, PathReading
 from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.agent.packet import PACKET_BYTES
-from netprobe.probe.agent.path import LEAST_MTU, MAX_HOPS, MAX_SIZE, TRIES
+from netprobe.probe.agent.path import MAX_HOPS, TRIES
+from netprobe.probe.agent.path_mtu import LEAST_MTU, MAX_SIZE
 from netprobe.probe.connection import text_field, whole_field
 from netprobe.probe.fleet import Member
 from netprobe.probe.methods.base import Cost, VisitContext

@@ -132,3 +132,28 @@ def test_a_bad_evaluation_is_one_line(
     assert run(["eval", str(folder / "scan.json"), *[places.get(word, word) for word in args]]) == 2
     err = capsys.readouterr().err
     assert says in err and err.count("\n") == 1
+
+
+def test_a_matrix_of_goodput_is_mapped_judged_and_ordered(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [f"n{i}" for i in range(8)]
+    rows = [[name, *("" if a == b else str(80 + a if a % 2 == b % 2 else 20 + b) for b in range(8))]
+            for a, name in enumerate(names)]  # fmt: skip
+    (folder / "nccl.csv").write_text("\n".join(",".join(row) for row in [["x", *names], *rows]) + "\n")
+    scan, map_ = folder / "goodput.json", folder / "map.json"
+    assert run(["import", "matrix", str(folder / "nccl.csv"), "-u", "Gbit/s", "-o", str(scan)]) == 0
+    assert f"next: netprobe map {scan}" in capsys.readouterr().out
+    assert run(["map", str(scan), "--no-compare"]) == 0
+    out = capsys.readouterr().out
+    assert "goodput from 8" in out and "2 groups" in out and "judged by goodput alone" in out
+    assert "Gbit/s" in next(line for line in out.splitlines() if line.startswith("g1 "))
+    assert run(["plan", "order", str(map_)]) == 0
+    assert "for 1 MB a hop by goodput" in capsys.readouterr().out
+    hosts = folder / "racks"
+    hosts.write_text("".join(f"{name} label.rack=r{i % 2}\n" for i, name in enumerate(names)))
+    judge = ["eval", str(scan), str(map_), "--labels", "rack", "--hosts", str(hosts), "--json"]
+    assert run([*judge, "--measurement", "goodput", "--clusterings", "0"]) == 0
+    of_scan, of_map = json.loads(capsys.readouterr().out)["documents"]
+    assert (of_scan["measurement"], of_map["measurement"]) == ("goodput", "beta")
+    assert of_map["grouping"][0]["ari"] == of_map["paia"] == 1.0

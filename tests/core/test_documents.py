@@ -235,8 +235,8 @@ def test_a_layer_or_a_level_of_a_later_version_is_read() -> None:
     data["visits"][0]["stamps"] = "hardware"
     assert parse_document(Scan, data, source="s").visits[0].stamps == "hardware"
     map_data = dump(map_scan(scan))
-    map_data["layers"]["beta"] = {"distance_s_per_byte": [[None]]}
-    assert "beta" in dump(parse_document(Map, map_data, source="m"))["layers"]
+    map_data["layers"]["hops"] = {"distance": [[None]]}
+    assert "hops" in dump(parse_document(Map, map_data, source="m"))["layers"]
 
 
 def test_distances_that_differ_by_direction_are_no_map() -> None:

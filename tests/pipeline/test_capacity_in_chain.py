@@ -70,3 +70,12 @@ def test_without_a_reading_the_rest_of_the_chain_stands(
     assert made.status == "failed" and made.reason is not None and "a is gone" in made.reason
     assert {host.status for host in made.hosts} == {"unreachable"}
     assert (out / "hostfile").read_text().count("slots") == 2
+
+
+def test_a_run_without_readings_leaves_a_good_file_alone(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert run(["scan", "--hosts", "a,b", "--via", "local", *QUICK, "--out", str(out), "--quiet"]) == 0
+    good = (out / "capacity.json").read_bytes()
+    dead = ["--via", "false {target}", "--out", str(out / "capacity.json"), "--force", "--quiet"]
+    assert run(["capacity", str(out / "scan.json"), str(out / "map.json"), *dead]) == 4
+    assert (out / "capacity.json").read_bytes() == good

@@ -43,7 +43,7 @@ def test_the_order_of_the_hosts_changes_no_group_and_no_distance() -> None:
     scan, _ = rack_scan((3, 6, 9), seed=5)
     one, other = map_scan(scan), map_scan(permuted(scan, range(17, -1, -1)))
     assert one.groups == other.groups
-    assert np.array_equal(one.layers.rtt.distance_s, other.layers.rtt.distance_s[::-1, ::-1])
+    assert np.array_equal(one.distance, other.distance[::-1, ::-1])
     assert one.verdict == other.verdict
     again = plan_order(one, root=one.hosts[4].name)
     turned = plan_order(other, root=one.hosts[4].name)
@@ -94,7 +94,7 @@ def test_missing_cells_are_completed() -> None:
     rtt = rack_rtt((6, 6, 4), seed=6)
     rtt[0, 5] = rtt[5, 0] = rtt[2, 9] = rtt[9, 2] = np.nan
     map_ = map_scan(make_scan(rtt))
-    distance = map_.layers.rtt.distance_s
+    distance = map_.distance
     assert not np.isnan(distance).any()
     assert distance[0, 5] == pytest.approx(100e-6, rel=0.1)
     assert distance[2, 9] == pytest.approx(300e-6, rel=0.1)
@@ -106,7 +106,7 @@ def test_a_host_without_a_reading_is_unplaced_and_left_out() -> None:
     map_ = map_scan(make_scan(rtt, status="partial"))
     assert map_.unplaced == ["h3"]
     assert all("h3" not in group.hosts for group in map_.groups)
-    assert np.isnan(map_.layers.rtt.distance_s[3]).all()
+    assert np.isnan(map_.distance[3]).all()
     plan = plan_order(map_)
     assert plan.left_out == ["h3"]
     assert "h3" not in plan.order

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import itertools
 import socket
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -14,15 +16,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netprobe.probe.agent.flow_receiver import Receiver
 from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.events import ignore
 from netprobe.probe.exec_launcher import LocalLauncher
 from netprobe.probe.fleet import Fleet
 from netprobe.probe.flows import Flow, close_flows, run_flows
 from netprobe.probe.options import ScanOptions
-from netprobe.probe.progress import Progress, parse_marks
+from netprobe.probe.progress import Progress, is_short, parse_marks, parse_reads, too_few_to_time
 
-from .conftest import hosts_named
+from .conftest import hosts_named, wait_until
 
 
 def with_fleet(names: str, work: Callable[[Fleet], Awaitable[None]]) -> None:
@@ -62,10 +65,15 @@ def test_flows_of_one_host_run_at_once_both_ways_and_are_counted_by_their_receiv
             assert 0 < result.sender_cpu_ratio < 3 and 0 < result.receiver_cpu_ratio < 1.5
         assert results[0].dst_port != results[1].dst_port
         # A sized flow brings every byte, and its time is its own.
-        (sized,) = await run_flows([Flow(src=c, dst=b, streams=3)], 60.0, count=3_000_001)
+        (sized,) = await run_flows([Flow(src=c, dst=b, streams=3)], 60.0, count=60_000_001)
         assert sized.reason is None and sized.progress is not None
-        assert sized.progress.total == 3_000_001 and 0 < sized.duration_s < 60
+        assert sized.progress.total == 60_000_001 and 0 < sized.duration_s < 60
         assert sized.bytes_per_s * sized.duration_s == pytest.approx(sized.bytes, rel=1e-6)
+        assert sized.bytes < 60_000_001 and sized.bytes_per_s < 60_000_001 / sized.duration_s
+        # A message that is there at once has no rate, however many streams it came by.
+        for streams in (1, 4):
+            (tiny,) = await run_flows([Flow(src=c, dst=b, streams=streams)], 60.0, count=20_000)
+            assert tiny.reason is not None and tiny.reason.startswith("too few bytes to time: ")
         for member in fleet.members:
             assert member.hello is not None and resident_mb(member.hello.pid) < 15
 
@@ -129,3 +137,70 @@ def test_marks_from_a_host_are_a_growing_list_or_refused(value: object) -> None:
     if marks:
         progress = Progress.of(marks)
         assert progress.between(-1, progress.last_s) == pytest.approx(progress.total)
+
+
+class SlowReader:
+    """A Receiver fed by hand: what is sent while it does not run waits in the kernel."""
+
+    def __init__(self, streams: int) -> None:
+        pairs = [socket.socketpair() for _ in range(streams)]
+        self.ends = [ours for ours, _theirs in pairs]
+        self.receiver = Receiver(b"0" * 16, streams, 1_000_000, 30 * 10**9)
+        self.receiver.socks = [theirs for _ours, theirs in pairs]
+
+    def finish(self) -> Receiver:
+        for end in self.ends:
+            end.close()
+        assert self.receiver.done.wait(60)
+        return self.receiver
+
+
+def test_what_waits_when_the_clock_begins_is_in_the_first_mark_whatever_the_streams() -> None:
+    reader = SlowReader(4)
+    for end in reader.ends:
+        end.sendall(bytes(25_000))
+    threading.Thread(target=reader.receiver._run, daemon=True).start()
+    burst = reader.finish()
+    # As one read would: no second mark, so no 75,000 bytes within the microseconds of three reads.
+    assert [total for _at, total in burst.marks] == [100_000] and burst.reads == [0, 0, 0, 0]
+    reader = SlowReader(2)
+    reader.ends[0].sendall(bytes(30_000))
+    threading.Thread(target=reader.receiver._run, daemon=True).start()
+    wait_until(lambda: bool(reader.receiver.marks), 60)
+    for read in (1, 2, 3):
+        reader.ends[1].sendall(bytes(10_000))
+        wait_until(functools.partial(lambda least: sum(reader.receiver.reads) >= least, read), 60)
+    late = reader.finish()
+    assert late.marks[0][1] == 30_000 and late.marks[-1][1] == 60_000
+    assert late.reads[0] == 0 and late.reads[1] >= 3
+
+
+@pytest.mark.parametrize(
+    ("arrived", "seconds", "reads", "timed", "short"),
+    [
+        (0, 0.0, [0, 0, 0, 0], False, True),
+        (75_000, 32e-6, [1, 1, 1, 0], False, True),
+        (75_000, 50e-6, [5, 5, 5, 5], False, True),
+        (500_000, 0.02, [1, 1], False, True),
+        (100_000, 0.008, [20], True, True),
+        (1_000_000, 0.08, [40, 40, 40, 40], True, False),
+        (1_000_000, 0.08, [40, 40, 40, 1], True, True),
+        (9_000, 0.3, [6], True, True),
+        (4_000_000, 0.336, [900], True, False),
+    ],
+)
+def test_a_rate_needs_bytes_and_time_and_reads(
+    arrived: int, seconds: float, reads: list[int], timed: bool, short: bool
+) -> None:
+    reason = too_few_to_time(arrived, seconds, reads)
+    assert (reason is None) == timed and (reason is None or "give a larger --size" in reason)
+    assert is_short(arrived, seconds, sum(reads), reads) == short
+
+
+@given(st.none() | st.lists(st.integers() | st.booleans() | st.floats() | st.none(), max_size=4))
+def test_reads_from_a_host_are_one_a_stream_or_refused(value: object) -> None:
+    try:
+        reads = parse_reads(value, 2)
+    except ProtocolError:
+        return
+    assert len(reads) == 2 and all(type(number) is int and number >= 0 for number in reads)

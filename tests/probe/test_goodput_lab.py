@@ -14,12 +14,14 @@ from netprobe.core.matrix import FloatMatrix
 from netprobe.lab import Lab, parse_spec, temporary
 from netprobe.pipeline.goodput import GoodputRequest, Watched, goodput_phases
 from netprobe.probe.chooser import RoundRobin
-from netprobe.probe.methods.goodput_options import GoodputOptions
+from netprobe.probe.methods.goodput_options import SHORT, GoodputOptions, parse_sizes
 from netprobe.probe.methods.stamp import Stamp
 from netprobe.probe.options import ScanOptions
+from netprobe.probe.progress import MIN_TIMED_S
 from netprobe.probe.result import ScanOutcome
 from netprobe.probe.session import Phase, run_scan
 from netprobe.probe.via import parse_via
+from netprobe.probe.visits import VisitResult
 
 pytestmark = pytest.mark.lab
 
@@ -77,3 +79,29 @@ def test_each_uplink_has_one_flow_at_the_most_and_the_visits_show_it(lab: Lab, o
         assert len(set(ends)) == len(ends)
         assert {v.beside for v in together} == {len(together) - 1}
     assert max(map(len, rounds)) == 3  # links inside the racks run beside
+
+
+def test_no_sized_reading_is_faster_than_its_link_and_what_is_too_small_has_none(lab: Lab) -> None:
+    options = ScanOptions(probes_per_visit=5, python=sys.executable, retries=0)
+    watched = Watched(RoundRobin())
+    request = GoodputRequest(
+        options=GoodputOptions(way="tcp"), sizes=tuple(parse_sizes("4kB,100kB,1MB")), streams=(4,)
+    )
+    phases = [
+        Phase(method=Stamp(options), chooser=watched),
+        *goodput_phases(options, request, watched),
+    ]
+    hosts = read_hosts_file(lab.hosts_path)[2:5]
+    found = run_scan(hosts, parse_via(lab.via_template), options, phases=phases)
+    by_id: dict[str, list[VisitResult]] = {}
+    for visit in found.visits:
+        if visit.measurement.startswith("goodput"):
+            by_id.setdefault(visit.measurement, []).append(visit)
+    small, middle, large = by_id["goodput"], by_id["goodput:100kB:4"], by_id["goodput:1MB:4"]
+    assert all(v.goodput is None and "too few bytes to time" in str(v.reason) for v in small)
+    for visit in middle + large:
+        if visit.goodput is not None:
+            # A tenth for what a busy moment of this machine holds back and lets go at once.
+            assert visit.goodput.bytes_per_s < 1.1 * GOODPUT or SHORT in visit.goodput.flags, visit
+            assert visit.goodput.bytes_per_s <= visit.goodput.bytes / MIN_TIMED_S
+    assert sum(v.goodput is not None for v in large) == 6

@@ -61,10 +61,15 @@ def test_sizes_and_streams_are_matrices_of_their_own_all_measured_in_one_way(
 ) -> None:
     with_iperf3(tmp_path, monkeypatch, None)
     methods = goodput_methods(
-        OPTIONS, GoodputOptions(seconds=0.3), parse_sizes("1MB,2MB"), parse_streams("1,3")
+        OPTIONS, GoodputOptions(seconds=0.3), parse_sizes("100MB,200MB"), parse_streams("1,3")
     )
     found = scan(methods, [Link(0, 1), Link(1, 0)], "ab").scan
-    assert list(found.goodput_bytes_per_s) == ["goodput", "goodput:1MB:3", "goodput:2MB:1", "goodput:2MB:3"]
+    assert list(found.goodput_bytes_per_s) == [
+        "goodput",
+        "goodput:100MB:3",
+        "goodput:200MB:1",
+        "goodput:200MB:3",
+    ]
     for matrix in found.goodput_bytes_per_s.values():
         assert matrix[0, 1] > 0 and matrix[1, 0] > 0
     assert {m.method for m in found.measurements[1:]} == {"tcp"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import socket
 import struct
 from typing import Any
@@ -95,6 +96,51 @@ def test_a_router_that_tells_of_nonsense_is_not_believed() -> None:
             return outcome
 
     assert walked(Lying(["10.0.0.1"], [1500, 1400]))[2] == 1400
+
+
+class LossyWay(Way):
+    """Loses probes and answers at random: each at ``ratio``, and all for a while after one in ``burst``."""
+
+    def __init__(self, mtus: list[int], seed: int, ratio: float, *, tells: bool, burst: int = 0) -> None:
+        super().__init__(["10.0.0.1"], mtus, tells=tells)
+        self.random, self.ratio, self.burst = random.Random(seed), ratio, burst
+        self.dark = 0
+
+    def probe(self, ttl: int, size: int, patience_ns: int) -> Outcome:
+        outcome = super().probe(ttl, size, patience_ns)
+        if size > self.mtus[0]:
+            return outcome  # this host's own word is not lost
+        if self.burst and not self.dark and self.random.randrange(self.burst) == 0:
+            self.dark = self.random.randrange(2, 8)
+        if self.dark:
+            self.dark -= 1
+            return Outcome(SILENCE)
+        return outcome if self.random.random() >= self.ratio else Outcome(SILENCE)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "burst", "known"), [(0.01, 0, 0.999), (0.05, 0, 0.99), (0.1, 0, 0.95), (0.02, 30, 0.7)]
+)
+def test_loss_never_makes_a_wrong_mtu(ratio: float, burst: int, known: float) -> None:
+    right = 0
+    ways = [([1500, 1500], True), ([9001, 1500], False), ([1500, 1404], False), ([1500, 1450], True),
+            ([1500, 1491], False)]  # fmt: skip
+    for seed in range(1000):
+        mtus, tells = ways[seed % len(ways)]
+        found = Walk(LossyWay(mtus, seed, ratio, tells=tells, burst=burst), 10**9, 10**10).mtu()
+        assert found in (0, min(mtus)), (seed, mtus)
+        right += found > 0
+    assert right >= known * 1000
+
+
+def test_a_late_word_about_a_larger_probe_is_not_one_about_this() -> None:
+    class Late(Way):
+        def probe(self, ttl: int, size: int, patience_ns: int) -> Outcome:
+            outcome = super().probe(ttl, size, patience_ns)
+            # What the router said of the probe before comes when the next one is waiting.
+            return Outcome(TOO_BIG, "10.0.0.1", 1400) if size == 1400 and self.sent % 2 else outcome
+
+    assert walked(Late(["10.0.0.1"], [1500, 1400]))[2] == 1400
 
 
 def test_no_end_no_path() -> None:

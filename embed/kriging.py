@@ -1,0 +1,74 @@
+"""Wide-area links: what neighbours say of a link beyond its place on the map, and how far to trust its reading.
+
+Between cities a link has a length of its own: cables bend, peers meet where they like. Hosts of like rows share
+much of that, so what the coordinates leave over is averaged over like pairs and added back (kriging with a trend:
+Matheron 1969, Cressie 1993). It needs no racks, and fails where no host has a like: there the coordinates stand.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netprobe.embed.prepare import Prepared
+from netprobe.embed.smooth import LEAST_DISTANCE, row_gaps
+
+# Width of the kernel in units of the median host's gap to the row most like its own.
+_WIDTH = 0.5
+# Likes of this weight in all say that nothing is left over.
+_PRIOR_WEIGHT = 0.05
+# A reading this far (log units) above what its likes say, if they weigh enough, is a disturbed one.
+_EXCESS = 0.2
+_EXCESS_WIDTH = 1.0
+_ENOUGH_WEIGHT = 0.3
+
+
+def kriged(prepared: Prepared, trend: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(N, N) log levels, complete: a complete ``trend`` and the kernel average of what it leaves over."""
+    weight = prepared.measured.astype(np.float64)
+    left = np.where(prepared.measured, np.log(prepared.distance + LEAST_DISTANCE) - trend, 0.0)
+    kernel = _likeness(prepared, _WIDTH)
+    more = (kernel @ left @ kernel) / (kernel @ weight @ kernel + _PRIOR_WEIGHT)
+    return np.asarray(trend + (more + more.T) / 2, dtype=np.float64)
+
+
+def direction_noise(matrix: NDArray[np.float64]) -> float:
+    """Deviation (log units) of the mean of two directions, by how they differ; 0 where they never do.
+
+    matrix: (N, N) ``[src, dst]``, NaN where missing. A path that is longer one way counts as noise.
+    """
+    both = np.triu((matrix > 0) & (matrix.T > 0), 1)
+    if not both.any():
+        return 0.0
+    return 1.4826 * float(np.median(np.abs(np.log(matrix[both] / matrix.T[both])))) / 2.0
+
+
+def settled(
+    prepared: Prepared, distance: NDArray[np.float64], *, error: float, noise: float
+) -> NDArray[np.float64]:
+    """(N, N) ``distance`` with measured links drawn towards their own readings.
+
+    error: deviation (log units) of readings from distances that did not see them; noise: that of a reading. What
+    is not noise is the link's own length, so the reading counts 1 - noise^2 / error^2 (James and Stein 1961),
+    and the distance the rest. Where the likes of a link, its own reading aside, are a fifth below it in
+    the logarithm, it is a disturbed one and they take its place.
+    """
+    share = max(0.0, 1.0 - (noise / error) ** 2) if error > 0 else 0.0
+    weight = prepared.measured.astype(np.float64)
+    reading = np.log(prepared.distance + LEAST_DISTANCE)
+    centre = (reading * weight).sum() / max(weight.sum(), 1.0)
+    level = np.where(prepared.measured, reading - centre, 0.0)
+    kernel = _likeness(prepared, _EXCESS_WIDTH)
+    own = (1.0 + kernel**2) * weight
+    support = kernel @ weight @ kernel - own
+    enough = prepared.measured & (support > _ENOUGH_WEIGHT)
+    others = (kernel @ level @ kernel - own * level) / np.where(enough, support, 1.0) + centre
+    reading = np.where(enough & (reading - others > _EXCESS), others, reading)
+    drawn = share * reading + (1.0 - share) * np.log(distance + LEAST_DISTANCE)
+    result = np.where(prepared.measured, np.maximum(np.exp(drawn) - LEAST_DISTANCE, 0.0), distance)
+    return np.asarray((result + result.T) / 2, dtype=np.float64)
+
+
+def _likeness(prepared: Prepared, width: float) -> NDArray[np.float64]:
+    gap, floor = row_gaps(prepared)
+    return np.asarray(np.exp(-0.5 * (gap / (width * floor)) ** 2))

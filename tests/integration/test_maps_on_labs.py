@@ -1,0 +1,94 @@
+"""Maps of real scans of labs: unequal and equal racks, two tiers, and a sick host, against the truth.
+
+Racks are further apart than what a busy machine adds. How near the distances are is for the bench to say.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from netprobe.core.hosts import read_hosts_file
+from netprobe.core.map import Map
+from netprobe.lab import Lab, parse_spec, set_value, temporary
+from netprobe.lab.truth import Truth
+from netprobe.pipeline import map_scan, plan_order, scan
+from netprobe.pipeline.scoring import score_map
+from netprobe.probe.options import ScanOptions
+from netprobe.probe.via import parse_via
+
+pytestmark = pytest.mark.lab
+ATTEMPTS = 3  # a neighbour on the same cores may hold the switch up
+Fault = Callable[[Lab], None]
+
+
+def mapped(spec: str, folder: Path, *, seed: int, fault: Fault = lambda _lab: None) -> tuple[Map, Truth]:
+    """The map of a scan of a lab, and the truth. Scanned again where the groups are none of the racks."""
+    options = ScanOptions(probes_per_visit=15, python=shlex.quote(sys.executable))
+    with temporary(parse_spec(spec), seed=seed) as lab:
+        fault(lab)
+        for attempt in range(ATTEMPTS):
+            out = folder / str(attempt)
+            out.mkdir()
+            scanned = scan(
+                read_hosts_file(lab.hosts_path),
+                launcher=parse_via(lab.via_template),
+                folder=out,
+                options=options,
+            )
+            map_ = map_scan(scanned)
+            if score_map(map_, lab.truth()).ari == 1.0:
+                break
+        return map_, lab.truth()
+
+
+@pytest.mark.parametrize("racks", [[6, 6, 4], [4] * 8])
+def test_equal_and_unequal_racks_are_the_groups(tmp_path: Path, racks: list[int]) -> None:
+    spec = f"{{name: maps{sum(racks)}, racks: {racks}, delay_inside: 50us, delay_between: 1ms}}"
+    map_, truth = mapped(spec, tmp_path, seed=51)
+    score = score_map(map_, truth, plan_order(map_))
+    assert score.ari == 1.0
+    assert score.crossings == len(racks)
+    assert map_.verdict.locality == "found", map_.verdict.text
+    assert map_.grouped_by == "rtt" and list(map_.layers.named()) == ["rtt"]
+
+
+def test_two_tiers_are_found_as_racks_in_rows(tmp_path: Path) -> None:
+    spec = """
+        name: maps-tiers
+        racks: [4, 4, 4, 4]
+        delay_inside: 50us
+        delay_between: 4ms
+        delay_pairs: [{racks: [0, 1], delay: 500us}, {racks: [2, 3], delay: 500us}]
+    """
+    map_, truth = mapped(spec, tmp_path, seed=52)
+    assert score_map(map_, truth).ari == 1.0
+    rack_of = {host.name: host.rack for host in truth.hosts}
+    rows = [rack_of[group.hosts[0]] in ("rack0", "rack1") for group in map_.groups]
+    levels = map_.grouping.evidence["levels"]
+    assert [level["k"] for level in levels] == [4, 2]
+    outer = levels[-1]["of_groups"]
+    assert [row == rows[0] for row in rows] == [parent == outer[0] for parent in outer]
+
+
+def test_a_sick_host_is_named_and_stays_in_its_rack(tmp_path: Path) -> None:
+    sick = []
+
+    def add_delay(lab: Lab) -> None:
+        sick.append(lab.hosts[5].name)
+        set_value(lab, sick[0], "delay", "1ms")
+
+    spec = "{name: maps-sick, racks: [6, 6, 4], delay_inside: 50us, delay_between: 1ms}"
+    map_, truth = mapped(spec, tmp_path, seed=53, fault=add_delay)
+    assert score_map(map_, truth).ari == 1.0
+    assert map_.outliers is not None
+    found = {host.host: host for host in map_.outliers.hosts}
+    assert sick[0] in found and map_.outliers.hosts[0].host == sick[0]
+    assert (
+        found[sick[0]].excess_s or 0
+    ) > 1e-3  # two ways of 1 ms, and no reading is faster than the network
+    assert found[sick[0]].slower == found[sick[0]].links == 15
