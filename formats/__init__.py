@@ -10,6 +10,10 @@ openmpi.py    hostfiles of Open MPI's mpirun, and its command line
 mpich.py      machinefiles of MPICH and Intel MPI, and their command line
 deepspeed.py  hostfiles of DeepSpeed
 plain.py      one host a line
+openmpi_rankfile.py, slurm_hostfile.py, horovod.py, torchrun.py   the same of Open MPI's rankfiles, srun, ..
+rank_map.py   host, rank and local rank as JSON
+kubernetes_labels.py   kubectl commands that label pods and nodes with ranks, and nodes with groups
+slurm_topology_yaml.py   the groups as Slurm's topology.yaml; slurm_topology.py writes topology.conf too
 slurm.py      node lists of Slurm, and its job's hosts
 pbs.py        the nodefile of a PBS job
 lsf.py        the hosts of an LSF job
@@ -34,12 +38,22 @@ from netprobe.formats.openmpi import (
 from netprobe.formats.pbs import pbs_hosts, read_pbs_nodefile
 from netprobe.formats.plain import read_plain_list, write_plain_list
 from netprobe.formats.ranks import slots_of
-from netprobe.formats.registry import FORMATS, Format, format_named, writer_named
+from netprobe.formats.registry import (
+    FORMATS,
+    TOPOLOGY_FORMATS,
+    Format,
+    TopologyFormat,
+    format_named,
+    topology_format_named,
+    writer_named,
+)
 from netprobe.formats.slurm import expand_nodelist, read_slurm_nodelist, slurm_hosts
 
 __all__ = [
     "FORMATS",
+    "TOPOLOGY_FORMATS",
     "Format",
+    "TopologyFormat",
     "expand_nodelist",
     "format_named",
     "input_files",
@@ -62,6 +76,7 @@ __all__ = [
     "read_slurm_nodelist",
     "slots_of",
     "slurm_hosts",
+    "topology_format_named",
     "write_deepspeed_hostfile",
     "write_mpich_machinefile",
     "write_openmpi_hostfile",

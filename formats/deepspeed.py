@@ -14,6 +14,10 @@ from netprobe.core.errors import HostsError, InputError
 from netprobe.core.hosts import MAX_SLOTS, Host, check_hosts, checked_lines, make_host
 from netprobe.formats.ranks import launcher_names, slots_of
 
+ORDER = (
+    "deepspeed --hostfile FILE keeps it, by its source (not tried); it runs on this machine alone where the file is "
+    "missing, and --include or --exclude leave hosts out"
+)
 _LINE = re.compile(r"(?:(?P<user>[A-Za-z0-9._-]+)@)?(?P<name>\S+)\s+slots=(?P<slots>[0-9]{1,7})")
 
 

@@ -38,7 +38,11 @@ def read_hosts_text(text: str, *, source: str | None = None) -> tuple[Host, ...]
     text = text.removeprefix("\ufeff")
     for number, line in enumerate(text_lines(text), start=1):
         if _RANK_LINE.match(line.strip()):
-            raise HostsError("is a line of an MPI rankfile: give a hosts file", source=source, line=number)
+            raise HostsError(
+                "is a line of an MPI rankfile: give a hosts file, or rankfile:FILE",
+                source=source,
+                line=number,
+            )
     readings: dict[str, tuple[Host, ...]] = {}
     faults: dict[str, HostsError] = {}
     for name, shows, read in (

@@ -24,6 +24,10 @@ from netprobe.core.errors import HostsError, InputError
 from netprobe.core.hosts import MAX_SLOTS, Host, check_hosts, checked_lines, make_host
 from netprobe.formats.ranks import argument_path, launcher_names, slots_of
 
+ORDER = (
+    "mpiexec.hydra keeps it with -machinefile and -n of the sum of the slots; -ppn undoes it, and I_MPI_PERHOST does "
+    "with -f"
+)
 HEADER = "# MPICH and Intel MPI machinefile"
 TRAILING_KEYS = frozenset({"user", "binding", "ifname", "ifhn"})
 _USER = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._-]*")

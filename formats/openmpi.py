@@ -25,6 +25,10 @@ from netprobe.core.errors import HostsError, InputError
 from netprobe.core.hosts import MAX_SLOTS, Host, check_hosts, checked_lines, make_host
 from netprobe.formats.ranks import argument_path, slots_of
 
+ORDER = (
+    "mpirun keeps it with --map-by seq --bind-to none; by slot, the default, Open MPI 4.1 moves the launching host to "
+    "rank 0"
+)
 LAUNCH_FLAGS = ("--map-by", "seq", "--bind-to", "none")
 SLOTS_KEYS = frozenset({"slots", "slot", "cpu", "cpus", "count"})
 MAX_SLOTS_KEYS = frozenset({"max_slots", "max-slots", "slots_max", "slots-max"})
@@ -56,7 +60,7 @@ def write_openmpi_hostfile(hosts: Sequence[Host], *, slots: int | None = None) -
     Raises InputError for a launcher name that mpirun would misread, before anything is written.
     """
     check_hosts(hosts)
-    _check_names([host.launcher_name for host in hosts])
+    check_openmpi_names([host.launcher_name for host in hosts])
     ranks = openmpi_ranks(hosts, slots=slots)
     lines = [
         "# Open MPI hostfile, rank 0 first, one line a rank. mpirun keeps this order only with these flags:",
@@ -173,7 +177,8 @@ def _host(entry: _Entry, *, source: str | None) -> Host:
     return make_host(entry.name, source=source, line=entry.line, target=target, slots=slots)
 
 
-def _check_names(names: Sequence[str]) -> None:
+def check_openmpi_names(names: Sequence[str]) -> None:
+    """Raise InputError for a name that mpirun would misread, or could not tell from another."""
     seen: dict[str, str] = {}
     for name in names:
         if not _NAME.fullmatch(name) or name.lower() in _RESERVED:

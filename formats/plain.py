@@ -7,6 +7,11 @@ from collections.abc import Sequence
 from netprobe.core.errors import HostsError, InputError
 from netprobe.core.hosts import MAX_HOSTS, Host, check_hosts, checked_lines, make_host
 
+ORDER = (
+    "the list says nothing of ranks: whoever reads it keeps the order, or not (srun does with SLURM_HOSTFILE and "
+    "--distribution=arbitrary, and sorts by name otherwise)"
+)
+
 
 def write_plain_list(hosts: Sequence[Host], *, slots: int | None = None) -> str:
     """The launcher names of ``hosts``, one a line. Raises InputError when slots are asked for."""

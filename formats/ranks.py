@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 from netprobe.core.errors import InputError
@@ -36,3 +37,9 @@ def launcher_names(hosts: Sequence[Host]) -> list[str]:
 def argument_path(path: str) -> str:
     """``path`` as an argument that no launcher takes for an option."""
     return f"./{path}" if path.startswith("-") else path
+
+
+def comments(*lines: str) -> str:
+    """``lines`` as comments of a file, each on lines of at most 110 characters."""
+    wrapped = [part for line in lines for part in textwrap.wrap(line, 107, break_on_hyphens=False)]
+    return "".join(f"# {part}\n" for part in wrapped)

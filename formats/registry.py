@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host
+from netprobe.formats import deepspeed, horovod, mpich, openmpi, openmpi_rankfile, plain, rank_map, torchrun
+from netprobe.formats import kubernetes_labels as labels
+from netprobe.formats import slurm_hostfile as arbitrary
+from netprobe.formats import slurm_topology as tree
+from netprobe.formats import slurm_topology_yaml as tree_yaml
 from netprobe.formats.ansible import read_ansible_inventory
-from netprobe.formats.deepspeed import read_deepspeed_hostfile, write_deepspeed_hostfile
 from netprobe.formats.lsf import read_lsf_hostfile
-from netprobe.formats.mpich import mpich_command, read_mpich_machinefile, write_mpich_machinefile
-from netprobe.formats.openmpi import openmpi_command, read_openmpi_hostfile, write_openmpi_hostfile
 from netprobe.formats.pbs import read_pbs_nodefile
-from netprobe.formats.plain import read_plain_list, write_plain_list
 from netprobe.formats.slurm import read_slurm_nodelist
 
 
@@ -39,12 +40,20 @@ class Command(Protocol):
         """``ranks`` is the sum of the slots."""
 
 
+class TopologyWriter(Protocol):
+    """Hosts of each group, and those in none, to text."""
+
+    def __call__(self, groups: Mapping[str, Sequence[Host]], unplaced: Sequence[Host] = ()) -> str:
+        """Raises InputError for what the format cannot say."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """One foreign format.
+    """One foreign format of hosts.
 
     ``write`` is None for a format that is only read, ``read`` for one that is only written, and ``command``
-    where no command was tried that keeps the order.
+    where no command is known that keeps the order. ``order`` says under which flags a launcher keeps the order
+    of a written file, and what it does otherwise; ``file`` is the name that such a file has by default.
     """
 
     name: str
@@ -52,6 +61,19 @@ class Format:
     write: Writer | None = None
     read: Reader | None = None
     command: Command | None = None
+    order: str = ""
+    file: str = "hostfile"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopologyFormat:
+    """One foreign format of groups; ``places`` says what reads it, and what it does not do."""
+
+    name: str
+    summary: str
+    write: TopologyWriter
+    places: str
+    file: str
 
 
 FORMATS: dict[str, Format] = {
@@ -60,33 +82,112 @@ FORMATS: dict[str, Format] = {
         Format(
             name="openmpi",
             summary="hostfile of Open MPI's mpirun (for --map-by seq)",
-            write=write_openmpi_hostfile,
-            read=read_openmpi_hostfile,
-            command=openmpi_command,
+            write=openmpi.write_openmpi_hostfile,
+            read=openmpi.read_openmpi_hostfile,
+            command=openmpi.openmpi_command,
+            order=openmpi.ORDER,
+        ),
+        Format(
+            name="rankfile",
+            summary="rankfile of Open MPI's mpirun, each rank bound to a core",
+            write=openmpi_rankfile.write_openmpi_rankfile,
+            read=openmpi_rankfile.read_openmpi_rankfile,
+            command=openmpi_rankfile.rankfile_command,
+            order=openmpi_rankfile.ORDER,
+            file="rankfile",
         ),
         Format(
             name="mpich",
             summary="machinefile of MPICH and Intel MPI",
-            write=write_mpich_machinefile,
-            read=read_mpich_machinefile,
-            command=mpich_command,
+            write=mpich.write_mpich_machinefile,
+            read=mpich.read_mpich_machinefile,
+            command=mpich.mpich_command,
+            order=mpich.ORDER,
         ),
         Format(
             name="deepspeed",
             summary="hostfile of DeepSpeed",
-            write=write_deepspeed_hostfile,
-            read=read_deepspeed_hostfile,
+            write=deepspeed.write_deepspeed_hostfile,
+            read=deepspeed.read_deepspeed_hostfile,
+            order=deepspeed.ORDER,
+        ),
+        Format(
+            name="horovod",
+            summary="hostfile of Horovod",
+            write=horovod.write_horovod_hostfile,
+            read=horovod.read_horovod_hostfile,
+            command=horovod.horovod_command,
+            order=horovod.ORDER,
+        ),
+        Format(
+            name="slurm-hostfile",
+            summary="list that SLURM_HOSTFILE names (for srun --distribution=arbitrary)",
+            write=arbitrary.write_slurm_hostfile,
+            read=arbitrary.read_slurm_hostfile,
+            command=arbitrary.slurm_hostfile_command,
+            order=arbitrary.ORDER,
+        ),
+        Format(
+            name="torchrun",
+            summary="the torchrun command of each host (static rendezvous)",
+            write=torchrun.write_torchrun_commands,
+            read=torchrun.read_torchrun_commands,
+            order=torchrun.ORDER,
+            file="torchrun.txt",
+        ),
+        Format(
+            name="json",
+            summary="rank map: host, rank and local rank",
+            write=rank_map.write_rank_map,
+            read=rank_map.read_rank_map,
+            order=rank_map.ORDER,
+            file="ranks.json",
+        ),
+        Format(
+            name="kubernetes",
+            summary="kubectl commands that label pods or nodes with their ranks",
+            write=labels.write_rank_labels,
+            order=labels.ORDER,
+            file="labels.sh",
         ),
         Format(
             name="plain",
             summary="one host a line, in rank order",
-            write=write_plain_list,
-            read=read_plain_list,
+            write=plain.write_plain_list,
+            read=plain.read_plain_list,
+            order=plain.ORDER,
         ),
         Format(name="slurm", summary="node list of Slurm", read=read_slurm_nodelist),
         Format(name="pbs", summary="nodefile of a PBS job", read=read_pbs_nodefile),
         Format(name="lsf", summary="host file of an LSF job", read=read_lsf_hostfile),
         Format(name="ansible", summary="Ansible inventory in INI form", read=read_ansible_inventory),
+    )
+}
+
+TOPOLOGY_FORMATS: dict[str, TopologyFormat] = {
+    entry.name: entry
+    for entry in (
+        TopologyFormat(
+            name="slurm-conf",
+            summary="topology.conf of Slurm (tree)",
+            write=tree.write_slurm_topology,
+            places=tree.PLACES,
+            file="topology.conf",
+        ),
+        TopologyFormat(
+            name="slurm-yaml",
+            summary="topology.yaml of Slurm 25.05 and later (tree)",
+            write=tree_yaml.write_slurm_topology_yaml,
+            places=tree_yaml.PLACES,
+            file="topology.yaml",
+        ),
+        TopologyFormat(
+            name="kubernetes",
+            summary="kubectl commands that label nodes with their groups",
+            write=labels.write_group_labels,
+            places=labels.PLACES,
+            file="group-labels.sh",
+        ),
     )
 }
 
@@ -106,3 +207,10 @@ def writer_named(name: str) -> Writer:
         what = f"format {name!r} is only read" if name in FORMATS else f"unknown format {name[:60]!r}"
         raise InputError(f"{what}: known are {written}")
     return write
+
+
+def topology_format_named(name: str) -> TopologyFormat:
+    """The format of groups of that name. Raises InputError listing the known ones."""
+    if name not in TOPOLOGY_FORMATS:
+        raise InputError(f"unknown format {name[:60]!r}: known are {', '.join(sorted(TOPOLOGY_FORMATS))}")
+    return TOPOLOGY_FORMATS[name]

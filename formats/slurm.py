@@ -10,7 +10,7 @@ broken brackets and of blanks inside them (``n[1-``, ``n[1, 2]``), which are ref
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from netprobe.core.errors import HostsError, InputError
 from netprobe.core.hosts import MAX_HOSTS, MAX_SLOTS, Host, check_hosts, make_host
@@ -18,6 +18,7 @@ from netprobe.core.naming import MAX_EXPRESSION_LENGTH, expand_ranges, split_lis
 
 LIST_VARIABLES = ("SLURM_JOB_NODELIST", "SLURM_NODELIST")
 TASKS_VARIABLE = "SLURM_TASKS_PER_NODE"
+_DIGITS = 9
 _BLANK_INSIDE = re.compile(r"\[[^\[\]]*\s")
 _TASKS = re.compile(r"([0-9]{1,7})(?:\(x([0-9]{1,7})\))?")
 
@@ -37,6 +38,29 @@ def expand_nodelist(expression: str, *, source: str | None = None) -> tuple[str,
     except HostsError as error:
         raise HostsError(str(error), source=source) from None
     return tuple(names)
+
+
+def write_nodelist(names: Sequence[str]) -> str:
+    """The expression for ``names``, from which ``expand_nodelist`` gives the same names in the same order.
+
+    Neighbours that count up by one, in as many digits, become a range.
+    """
+    runs: list[tuple[str, str, str]] = []
+    for name in names:
+        prefix, digits = _prefix_and_digits(name)
+        if runs and digits and prefix and runs[-1][0] == prefix:
+            _, first, last = runs[-1]
+            if last and len(last) == len(digits) and int(last) + 1 == int(digits):
+                runs[-1] = (prefix, first, digits)
+                continue
+        runs.append((prefix, digits, digits))
+    return ",".join(p + (a if a == b else f"[{a}-{b}]") for p, a, b in runs)
+
+
+def _prefix_and_digits(name: str) -> tuple[str, str]:
+    prefix = name.rstrip("0123456789")
+    # Numbers of Slurm's have so many digits and no more.
+    return (prefix, name[len(prefix) :]) if len(name) - len(prefix) <= _DIGITS else (name, "")
 
 
 def read_slurm_nodelist(text: str, *, source: str | None = None) -> tuple[Host, ...]:

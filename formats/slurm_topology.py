@@ -1,4 +1,4 @@
-"""Slurm's topology.conf: which switch each host hangs on, and under which switches that one hangs.
+"""Slurm's topology.conf, in and out: which switch each host hangs on, and under which switches that one hangs.
 
 Source: topology.conf(5), of the plugins topology/tree (SwitchName, Switches, Nodes, LinkSpeed) and topology/block
 (BlockName, Nodes, BlockSizes). A tree may be a forest: hosts without a common switch share nothing. Of blocks
@@ -8,12 +8,21 @@ only the base blocks are read: Slurm itself decides at run time which of them it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from netprobe.core.errors import HostsError
-from netprobe.core.hosts import MAX_HOSTS, checked_lines
-from netprobe.formats.slurm import expand_nodelist
+from netprobe.core.errors import HostsError, InputError
+from netprobe.core.hosts import MAX_HOSTS, Host, checked_lines
+from netprobe.core.naming import name_fault
+from netprobe.formats.ranks import comments, launcher_names
+from netprobe.formats.slurm import expand_nodelist, write_nodelist
+from netprobe.formats.slurm_hostfile import check_node_names
+
+PLACES = (
+    "Slurm uses it with TopologyPlugin=topology/tree in slurm.conf, after a restart of slurmctld: it gives a job as "
+    "few switches as it can. It orders no ranks (SLURM_HOSTFILE does), and a node under no switch shares no job with "
+    "others"
+)
 
 _ENTRY = re.compile(r"([A-Za-z]+)\s*=\s*(\S+)")
 _SIGN = re.compile(r"(?:^|\s)(?:SwitchName|BlockName)\s*=", re.IGNORECASE | re.MULTILINE)
@@ -28,6 +37,44 @@ class SlurmTopology:
 
     positions: dict[str, tuple[str, ...]]
     twice: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+
+def write_slurm_topology(groups: Mapping[str, Sequence[Host]], unplaced: Sequence[Host] = ()) -> str:
+    """A topology.conf: a leaf switch a group, under one switch where there are several.
+
+    ``unplaced`` hosts stand in a comment alone. Raises InputError for what Slurm could not read.
+    """
+    lines = [f"SwitchName={name} Nodes={nodes}" for name, nodes in leaf_switches(groups).items()]
+    if len(groups) > 1:
+        lines.append(f"SwitchName={root_switch(groups)} Switches={write_nodelist(list(groups))}")
+    head = comments("Slurm topology.conf, a leaf switch a group.", PLACES, *without_switch(unplaced))
+    return head + "".join(f"{line}\n" for line in lines)
+
+
+def leaf_switches(groups: Mapping[str, Sequence[Host]]) -> dict[str, str]:
+    """Node list of each group. Raises InputError for names that Slurm cannot have."""
+    if not any(groups.values()):
+        raise InputError("no host stands in a group: there is no topology to write")
+    check_node_names(launcher_names([host for hosts in groups.values() for host in hosts]))
+    for name in groups:
+        fault = name_fault(name, what="group name")
+        if fault:
+            raise InputError(fault)
+    check_node_names(list(groups))
+    return {name: write_nodelist([host.launcher_name for host in hosts]) for name, hosts in groups.items()}
+
+
+def root_switch(groups: Iterable[str]) -> str:
+    """A name for the switch above all groups that none of them has."""
+    name, taken = "netprobe", set(groups)
+    while name in taken:
+        name += "-root"
+    return name
+
+
+def without_switch(unplaced: Sequence[Host]) -> list[str]:
+    """What a file says of hosts in no group."""
+    return [f"Under no switch: {', '.join(host.launcher_name for host in unplaced)}"] if unplaced else []
 
 
 def looks_like_slurm_topology(text: str) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from netprobe.pipeline.capacity import measure_capacity
     from netprobe.pipeline.chain import Chain, ChainOptions, run_chain, run_chain_on_lab
-    from netprobe.pipeline.exporting import export_hostfile
+    from netprobe.pipeline.exporting import export_hostfile, export_topology
     from netprobe.pipeline.mapping import MapOptions, map_scan
     from netprobe.pipeline.planning import plan_order
     from netprobe.pipeline.published import schemas
@@ -25,6 +25,7 @@ __all__ = [
     "ChainOptions",
     "MapOptions",
     "export_hostfile",
+    "export_topology",
     "map_scan",
     "measure_capacity",
     "plan_order",
@@ -39,6 +40,7 @@ _HOMES = {
     "ChainOptions": "chain",
     "MapOptions": "mapping",
     "export_hostfile": "exporting",
+    "export_topology": "exporting",
     "map_scan": "mapping",
     "measure_capacity": "capacity",
     "plan_order": "planning",

@@ -10,6 +10,7 @@ import pytest
 
 from netprobe.cli.entry import run
 from netprobe.core.document import write_document
+from netprobe.formats.slurm_topology import read_slurm_topology
 from tests.documents import rack_scan
 
 
@@ -219,3 +220,52 @@ def test_places_that_cannot_be_are_one_line(folder: Path, capsys: pytest.Capture
     for out in (folder / "loop", folder / ("x" * 300)):
         assert run(["map", str(folder / "scan.json"), "--out", str(out), "--force"]) == 2
         assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_exports_say_what_keeps_the_order(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chain(folder)
+    plan, map_ = str(folder / "plan.json"), str(folder / "map.json")
+    order = json.loads((folder / "plan.json").read_text())["order"]
+    for name, file, flag in (
+        ("rankfile", "rankfile", "--rankfile"),
+        ("slurm-hostfile", "hostfile", "--distribution=arbitrary"),
+        ("torchrun", "torchrun.txt", "--rdzv-backend=static"),
+        ("horovod", "hostfile", "--gloo"),
+        ("json", "ranks.json", "local rank"),
+        ("kubernetes", "labels.sh", "netprobe-node-rank"),
+    ):
+        assert run(["export", "hostfile", plan, "--format", name, "--force"]) == 0
+        said = capsys.readouterr()
+        assert said.err.startswith("order: ") and flag in said.err
+        assert str(folder / file) in said.out.replace("\n", "")
+    ranks = json.loads((folder / "ranks.json").read_text())["ranks"]
+    assert [entry["host"] for entry in ranks] == order
+    groups = {frozenset(group["hosts"]) for group in json.loads((folder / "map.json").read_text())["groups"]}
+    assert run(["export", "topology", map_, "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["file"] == str(folder / "topology.conf") and result["warnings"] == []
+    positions = read_slurm_topology((folder / "topology.conf").read_text()).positions
+    leaves = set(positions.values())
+    assert {frozenset(h for h, place in positions.items() if place == leaf) for leaf in leaves} == groups
+
+
+def test_an_export_that_cannot_be_leaves_no_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chain(folder)
+    plan, map_ = str(folder / "plan.json"), str(folder / "map.json")
+    hosts = folder / "hosts"
+    names = [host["name"] for host in json.loads((folder / "map.json").read_text())["hosts"]]
+    hosts.write_text("".join(f"{name} launcher_name=fd00::{at}\n" for at, name in enumerate(names)))
+    before = sorted(folder.iterdir())
+    for argv, what in (
+        (["hostfile", plan, "--format", "rankfile", "--hosts", str(hosts)], "mpirun would misread"),
+        (["topology", map_, "--hosts", str(hosts)], "no node of the name"),
+        (["topology", map_, "--format", "kubernetes", "--hosts", str(hosts)], "RFC 1123"),
+        (["topology", map_, "--format", "openmpi"], "known are kubernetes, slurm-conf, slurm-yaml"),
+        (["topology", plan], "is a plan document, and a map is needed"),
+        (["topology", map_, "--out", str(folder / "none" / "x")], "no such directory"),
+        (["topology", map_, "--out", map_, "--force"], "is the input itself"),
+    ):
+        assert run(["export", *argv]) == 2
+        said = capsys.readouterr().err
+        assert what in said and len(said.strip().splitlines()) == 1
+    assert sorted(folder.iterdir()) == before

@@ -112,21 +112,24 @@ def test_plain_lists() -> None:
 
 def test_the_registry_names_its_formats() -> None:
     read_only = {"ansible", "lsf", "pbs", "slurm"}
-    assert set(FORMATS) == read_only | {"deepspeed", "mpich", "openmpi", "plain"}
+    hostfiles = {"deepspeed", "horovod", "mpich", "openmpi", "plain", "rankfile", "slurm-hostfile"}
+    written = hostfiles | {"json", "kubernetes", "torchrun"}
+    assert set(FORMATS) == read_only | written
     hosts = [make_host("a"), make_host("b")]
     for name, entry in FORMATS.items():
         assert format_named(name) is entry and entry.name == name
-        assert entry.read is not None
         if name in read_only:
-            with pytest.raises(InputError, match="only read: known are deepspeed, mpich, openmpi, plain"):
+            with pytest.raises(InputError, match=f"only read: known are {', '.join(sorted(written))}"):
                 writer_named(name)
-        else:
+            continue
+        assert entry.order
+        if entry.read is not None:
             assert [host.name for host in entry.read(writer_named(name)(hosts))] == ["a", "b"]
         if entry.command is not None:
             assert entry.command("file", 2, ["x"])[-1] == "x"
     with pytest.raises(InputError, match="known are ansible, deepspeed"):
         format_named("yaml")
-    with pytest.raises(InputError, match="known are deepspeed, mpich"):
+    with pytest.raises(InputError, match="known are deepspeed, horovod"):
         writer_named("yaml")
 
 

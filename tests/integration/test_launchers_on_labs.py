@@ -106,7 +106,25 @@ def test_mpirun_puts_the_ranks_where_the_hostfile_says(
     lab: Lab, over_ssh: Scanned, capsys: pytest.CaptureFixture[str]
 ) -> None:
     order = json.loads((over_ssh.out / "plan.json").read_text())["order"]
-    printed = shlex.split(over_ssh.printed["command"])
+    placed = ranks_under_mpirun(lab, shlex.split(over_ssh.printed["command"]))
+    with capsys.disabled():
+        sys.stdout.write("\n" + "\n".join(f"rank {r} -> {placed[r]}" for r in sorted(placed)) + "\n")
+    assert [placed[rank] for rank in range(8)] == order
+
+
+@pytest.mark.skipif(shutil.which("mpirun") is None, reason="Open MPI's mpirun is not installed")
+def test_mpirun_puts_the_ranks_where_the_rankfile_says(lab: Lab, over_ssh: Scanned, tmp_path: Path) -> None:
+    """Two ranks a host, which stay neighbours."""
+    order = json.loads((over_ssh.out / "plan.json").read_text())["order"]
+    export = ["export", "hostfile", str(over_ssh.out / "plan.json"), "--format", "rankfile", "--slots", "2"]
+    argv = netprobe_argv(*export, "--out", str(tmp_path / "rankfile"), "--json")
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True)
+    placed = ranks_under_mpirun(lab, shlex.split(json.loads(done.stdout)["command"]))
+    assert [placed[rank] for rank in range(16)] == [name for name in order for _ in range(2)]
+
+
+def ranks_under_mpirun(lab: Lab, printed: list[str]) -> dict[int, str]:
+    """Host of each rank under the command netprobe prints, word for word, with the lab's own way in behind it."""
     assert printed[0] == "mpirun" and printed[-1] == "PROGRAM"
     mca = {
         "plm_rsh_agent": " ".join(lab.rsh_agent_argv),
@@ -117,7 +135,6 @@ def test_mpirun_puts_the_ranks_where_the_hostfile_says(
         "mpi_yield_when_idle": "1",
     }
     flags = ["--allow-run-as-root", "--tag-output"] if os.geteuid() == 0 else ["--tag-output"]
-    # The command netprobe prints, word for word, with the lab's own way in behind it.
     command = printed[:-1]
     command += [*flags, *(word for key, value in mca.items() for word in ("--mca", key, value))]
     program = ["sh", "-c", 'echo "rank=$OMPI_COMM_WORLD_RANK host=$(hostname)"']
@@ -126,10 +143,7 @@ def test_mpirun_puts_the_ranks_where_the_hostfile_says(
     )
     assert done.returncode == 0, done.stderr
     words = [line.partition("rank=")[2].split() for line in done.stdout.splitlines() if "rank=" in line]
-    placed = {int(rank): host.removeprefix("host=") for rank, host in words}
-    with capsys.disabled():
-        sys.stdout.write("\n" + "\n".join(f"rank {r} -> {placed[r]}" for r in sorted(placed)) + "\n")
-    assert [placed[rank] for rank in range(8)] == order
+    return {int(rank): host.removeprefix("host=") for rank, host in words}
 
 
 def visits_in(out: Path) -> int:

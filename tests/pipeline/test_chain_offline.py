@@ -11,7 +11,7 @@ from netprobe.core.errors import DocumentError, InputError, NothingMeasuredError
 from netprobe.core.hosts import Host
 from netprobe.core.map import Map
 from netprobe.core.scan import Scan
-from netprobe.pipeline import export_hostfile, map_scan, plan_order
+from netprobe.pipeline import export_hostfile, export_topology, map_scan, plan_order
 from netprobe.pipeline.mapping import connected
 from netprobe.probe.methods.latency import latency_method
 from netprobe.probe.options import ScanOptions
@@ -111,7 +111,12 @@ def test_a_host_without_a_reading_is_unplaced_and_left_out() -> None:
     assert plan.left_out == ["h3"]
     assert "h3" not in plan.order
     assert len(plan.order) == 7
-    assert "h3" not in export_hostfile(plan).text
+    exported = export_hostfile(plan)
+    assert "h3" not in exported.text
+    assert exported.warnings == ("not in the file, since it has no rank: h3",)
+    topology = export_topology(map_)
+    assert "# Under no switch: h3\n" in topology.text
+    assert topology.warnings == ("not in the file, since it has no reading and stands in no group: h3",)
     with pytest.raises(InputError, match="h3"):
         plan_order(map_, root="h3")
 
