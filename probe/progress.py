@@ -65,9 +65,12 @@ def too_few_to_time(arrived: float, seconds: float, reads: Sequence[int]) -> str
     """Why there is no rate of a sized flow of which so many bytes came after the clock began; None: there is one."""
     if seconds >= MIN_TIMED_S and sum(reads) >= MIN_READS:
         return None
+    came = f"{arrived:.0f} came within {1e3 * seconds:.2g} ms in {sum(reads)} reads after the first"
+    if arrived <= 0:
+        came = "all were there at the receiver's first read"
     return (
-        f"too few bytes to time: {arrived:.0f} of them came within {1e3 * seconds:.2g} ms in "
-        f"{sum(reads)} reads, and {1e3 * MIN_TIMED_S:.0f} ms and {MIN_READS} reads are needed; give a larger --size"
+        f"too few bytes to time: {came}, and {1e3 * MIN_TIMED_S:.0f} ms and {MIN_READS} reads are needed: "
+        "give a larger --size"
     )
 
 

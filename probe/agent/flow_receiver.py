@@ -133,7 +133,7 @@ def _waiting(sock: socket.socket) -> int:
     """Bytes that a stream has in the kernel, to be read."""
     try:
         return int(struct.unpack("i", fcntl.ioctl(sock.fileno(), termios.FIONREAD, b"\0\0\0\0"))[0])
-    except OSError:
+    except (OSError, ValueError):  # it is closed, or the kernel has no such call
         return 0
 
 
