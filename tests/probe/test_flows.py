@@ -62,7 +62,7 @@ def test_flows_of_one_host_run_at_once_both_ways_and_are_counted_by_their_receiv
             # The window is the same for all, and each flow was running on both sides of it.
             assert result.duration_s == pytest.approx(0.32)
             assert result.progress.first_s < result.progress.last_s
-            assert result.bytes_per_s == pytest.approx(result.bytes / result.duration_s, rel=1e-6)
+            assert result.bytes_per_s == pytest.approx(result.bytes / result.duration_s, rel=1e-6, abs=4)
             assert result.congestion_control and result.retransmits is not None
             # A core is all that a thread can take; the senders of two streams are two.
             assert 0 < result.sender_cpu_ratio < 3 and 0 < result.receiver_cpu_ratio < 1.5
