@@ -141,7 +141,7 @@ class ProcessChannel:
             await asyncio.sleep(POLL_S)
         self._kill_group()
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(asyncio.shield(self._tail.ended), 0.2)
+            await asyncio.wait_for(asyncio.shield(self._tail.ended), 1.0)
         return self.child.wait()
 
     def _has_ended(self) -> bool:
