@@ -115,7 +115,7 @@ def explain(*, stderr: str, stdout: str, code: int | None, target: str, python: 
 def _telling(said: str) -> str:
     """The last line; of a banner between rules, as mpirun's, the first one, which has the gist."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    is_rule = [re.fullmatch(r"([-=*#_~+])\1{7,}", line) is not None for line in lines]
+    is_rule = [re.fullmatch(r"([-=*#_~+])\1{3,}", line) is not None for line in lines]
     if not lines or all(is_rule):
         return ""
     if not is_rule[-1]:
