@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.core.matrix import FloatMatrix
+from netprobe.plan.matrices import least_that_holds
 
 SUBGRADIENT_STEPS = 120
 
@@ -47,14 +48,7 @@ def bottleneck_lower_bound(cost: FloatMatrix) -> float:
     np.fill_diagonal(off, np.inf)
     low = float(max(off.min(axis=0).max(), off.min(axis=1).max()))
     values = np.unique(off[np.isfinite(off) & (off >= low)])
-    first, last = 0, len(values) - 1
-    while first < last:
-        middle = (first + last) // 2
-        if _may_hold_a_ring(off <= values[middle]):
-            last = middle
-        else:
-            first = middle + 1
-    return float(values[first])
+    return least_that_holds(values, lambda value: _may_hold_a_ring(off <= value))
 
 
 def _held_karp(cost: FloatMatrix, upper: float, steps: int) -> float:

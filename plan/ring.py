@@ -25,6 +25,7 @@ from netprobe.core.plan import Objective
 from netprobe.plan.bounds import bottleneck_lower_bound, sum_lower_bound
 from netprobe.plan.construct import linkage_leaves, nearest_neighbour, neighbours, whole_units
 from netprobe.plan.exact import MAX_EXACT_HOSTS, best_sum_ring, least_largest_hop
+from netprobe.plan.matrices import checked_costs
 from netprobe.plan.moves import Ring, search
 
 K = TypeVar("K")
@@ -101,7 +102,11 @@ def solve_ring(
     Raises InputError for a matrix that is not square, has a missing, infinite or negative cost, or for
     a start that is no permutation.
     """
-    cost = _checked(cost_s)
+    cost = checked_costs(cost_s)
+    if not cost.size:
+        raise InputError(
+            "a ring of no hosts: one row and one column a host are needed, and one host at least"
+        )
     size = len(cost)
     given = list(range(size)) if start is None else [int(host) for host in start]
     if sorted(given) != list(range(size)):
@@ -140,20 +145,6 @@ def solve_ring(
         proven=proven or bound >= rank[0] * (1 - TIE),
         iterations=kicks,
     )
-
-
-def _checked(cost_s: FloatMatrix) -> FloatMatrix:
-    cost = np.array(cost_s, dtype=np.float64)
-    if cost.ndim != 2 or cost.shape[0] != cost.shape[1] or not cost.size:
-        raise InputError(f"costs of shape {cost.shape}: one row and one column a host are needed")
-    np.fill_diagonal(cost, 0.0)
-    bad = np.argwhere(~np.isfinite(cost) | (cost < 0))
-    if len(bad):
-        src, dst = bad[0].tolist()
-        raise InputError(
-            f"cost {cost[src, dst]} from host {src} to host {dst}: a number of at least 0 is needed"
-        )
-    return cost
 
 
 def _rank(cost: FloatMatrix, order: Sequence[int], objective: Objective) -> tuple[float, ...]:

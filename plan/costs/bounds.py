@@ -26,6 +26,7 @@ from scipy.sparse.csgraph import connected_components, maximum_bipartite_matchin
 
 from netprobe.core.matrix import FloatMatrix
 from netprobe.plan.costs.link import LinkCost
+from netprobe.plan.matrices import least_that_holds
 
 Allowed = NDArray[np.bool_]
 
@@ -113,16 +114,7 @@ def _matched(graph: Any) -> int:
 def _least(cost: FloatMatrix, low: float, holds: Callable[[Allowed], bool]) -> float:
     """The least value t of ``cost``, at least ``low``, at which ``holds`` of the pairs up to t."""
     values = np.unique(cost[np.isfinite(cost)])
-    first, last = int(np.searchsorted(values, low)), len(values) - 1
-    if holds(cost <= values[first]):
-        return float(values[first])
-    while first < last:
-        middle = (first + last) // 2
-        if holds(cost <= values[middle]):
-            last = middle
-        else:
-            first = middle + 1
-    return float(values[first])
+    return least_that_holds(values, lambda value: holds(cost <= value), low=low)
 
 
 def _both_ways(cost: FloatMatrix) -> FloatMatrix:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from netprobe.core.errors import InputError
 from netprobe.core.matrix import FloatMatrix
+from netprobe.plan.matrices import checked_costs
 
 Ranks = NDArray[np.intp]
 
@@ -31,14 +32,14 @@ class LinkCost:
 
     def __post_init__(self) -> None:
         """Raises InputError for matrices that are not square, not alike, or hold an impossible cost."""
-        alpha = _checked(self.alpha_s, "latency")
+        alpha = checked_costs(self.alpha_s, "latency")
         whole: FloatMatrix | None = None
         if self.beta_s_per_byte is not None:
             if not (np.isfinite(self.size_bytes) and self.size_bytes > 0):
                 raise InputError(
                     f"a buffer of {self.size_bytes} bytes: with a time a byte its size must be above 0"
                 )
-            beta = _checked(self.beta_s_per_byte, "time a byte")
+            beta = checked_costs(self.beta_s_per_byte, "time a byte")
             if beta.shape != alpha.shape:
                 raise InputError(f"latencies of {len(alpha)} hosts, and times a byte of {len(beta)}")
             whole = (beta * self.size_bytes).ravel()
@@ -128,17 +129,3 @@ def checked_orders(orders: Iterable[Sequence[int]] | NDArray[np.intp], hosts: in
     if (by_host[:, 1:] == by_host[:, :-1]).any():
         raise InputError("an order lists a host twice")
     return array
-
-
-def _checked(matrix: FloatMatrix, what: str) -> FloatMatrix:
-    cost = np.array(matrix, dtype=np.float64)
-    if cost.ndim != 2 or cost.shape[0] != cost.shape[1]:
-        raise InputError(f"a matrix of shape {cost.shape}: a {what} for each pair of hosts is needed")
-    np.fill_diagonal(cost, 0.0)
-    bad = np.argwhere(~np.isfinite(cost) | (cost < 0))
-    if len(bad):
-        src, dst = bad[0].tolist()
-        raise InputError(
-            f"the {what} from host {src} to host {dst} is {cost[src, dst]}: a number of at least 0 is needed"
-        )
-    return cost
