@@ -88,18 +88,28 @@ def planned_ranks(
 
 def exported_fault(planned: PlannedRanks, format_name: str, path: Path) -> str | None:
     """Why a launcher's file is not the plan's order; None where it is, or where its format is never read back."""
-    read = format_named(format_name).read
+    entry = format_named(format_name)
+    read = entry.read
     if not path.exists():
         return f"{path}: not there yet: netprobe export hostfile PLAN --format {format_name} writes it"
     if read is None:
         return None
-    try:
-        hosts = read(read_hosts_file_text(path), source=str(path))
-    except HostsError as error:
-        return str(error)
     counts = [0] * len(planned.hosts)
     for at, _ in planned.places:
         counts[at] += 1
+    try:
+        text = read_hosts_file_text(path)
+        if planned.by_node and entry.write_by_node is not None:
+            ranked = [host.model_copy(update={"slots": count}) for host, count in zip(planned.hosts, counts)]
+            same = entry.write_by_node(ranked) == text
+            return (
+                None
+                if same
+                else f"{path}: not with the ranks of this plan by node: export it again, --by-node"
+            )
+        hosts = read(text, source=str(path))
+    except HostsError as error:
+        return str(error)
     there = [(host.name, host.slots or 1) for host in hosts]
     ours = [(host.launcher_name, count) for host, count in zip(planned.hosts, counts)]
     names = [(host.name, count) for host, count in zip(planned.hosts, counts)]  # what a rank map has

@@ -10,7 +10,7 @@ import pytest
 
 from netprobe.core.hosts import Host, make_host
 from netprobe.core.plan import OrderPlan
-from netprobe.formats import writer_named
+from netprobe.formats import FORMATS, writer_named
 from netprobe.formats.rank_lines import RankLine, RankLog
 from netprobe.pipeline.checking_order import (
     OrderCheck,
@@ -56,8 +56,8 @@ def said(
     return RankLog(lines=tuple(lines), torn=())
 
 
-def checked(log: RankLog, hosts: Sequence[Host] = HOSTS, **more: bool) -> OrderCheck:
-    return check_order(planned_ranks(plan_of(hosts), **more), log)
+def checked(log: RankLog, hosts: Sequence[Host] = HOSTS, *, by_node: bool = False) -> OrderCheck:
+    return check_order(planned_ranks(plan_of(hosts), by_node=by_node), log)
 
 
 @pytest.mark.parametrize(
@@ -175,5 +175,11 @@ def test_an_exported_file_of_another_plan_is_found_out(name: str, tmp_path: Path
     assert "not with the order" in str(exported_fault(planned, name, path))
     path.write_text(writer_named(name)(hosts, slots=3))
     assert "not with the slots" in str(exported_fault(planned, name, path))
+    by_node = planned_ranks(plan_of(hosts), by_node=True)
+    if (deal := FORMATS[name].write_by_node) is not None:
+        path.write_text(deal(hosts))
+        assert exported_fault(by_node, name, path) is None
+        path.write_text(writer_named(name)(hosts))
+        assert "--by-node" in str(exported_fault(by_node, name, path))
     path.write_bytes(b"\xff\xfe")
     assert "not a UTF-8" in str(exported_fault(planned, name, path))
