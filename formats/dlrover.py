@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host, check_hosts, is_ip_address
-from netprobe.formats.ranks import slots_of
+from netprobe.formats.ranks import launcher_names, slots_of
+from netprobe.formats.slurm_topology import check_group_names
 
 ORDER = (
     "DLRover numbers nodes by their node_rank: start each agent with its own. A TopologyQuerier that knows switches "
@@ -28,7 +29,7 @@ PLACES = (
 
 def write_dlrover_nodes(hosts: Sequence[Host], *, slots: int | None = None) -> str:
     """A list of node_rank, process_num and node_ip. Raises InputError for a host whose IP address is not known."""
-    check_hosts(hosts)
+    launcher_names(check_hosts(hosts))
     return _list(
         {"node_rank": at, "process_num": count, "node_ip": _ip(host)}
         for at, (host, count) in enumerate(zip(hosts, slots_of(hosts, slots)))
@@ -49,6 +50,7 @@ def write_dlrover_switches(
     entries = [(host, group) for group, hosts in groups.items() for host in hosts]
     if not entries:
         raise InputError("no host stands in a group: there is no topology to write")
+    check_group_names(groups)
     entries += [(host, "") for host in unplaced]
     return _list({"node_ip": _ip(host), "asw": group, "psw": above.get(group, "")} for host, group in entries)
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host, check_hosts, is_ip_address
-from netprobe.formats.ranks import places_of, slots_of
+from netprobe.formats.ranks import launcher_names, places_of, slots_of
 
 SHARE = 0.001
 """Of a node's own resource that each bundle takes, so that a node holds a thousand of them."""
@@ -24,7 +24,7 @@ ORDER = (
 
 def write_ray_bundles(hosts: Sequence[Host], *, slots: int | None = None, by_node: bool = False) -> str:
     """``bundles`` and ``ranks``, rank 0 first. Raises InputError for a host whose IP address is not known."""
-    check_hosts(hosts)
+    launcher_names(check_hosts(hosts))
     for host in hosts:
         if host.address is None or not is_ip_address(host.address):
             raise InputError(

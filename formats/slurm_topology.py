@@ -60,12 +60,17 @@ def leaf_switches(groups: Mapping[str, Sequence[Host]]) -> dict[str, str]:
     if not any(groups.values()):
         raise InputError("no host stands in a group: there is no topology to write")
     check_node_names(launcher_names([host for hosts in groups.values() for host in hosts]))
+    check_group_names(groups)
+    check_node_names(list(groups))
+    return {name: write_nodelist([host.launcher_name for host in hosts]) for name, hosts in groups.items()}
+
+
+def check_group_names(groups: Iterable[str]) -> None:
+    """Raise InputError for a group whose name is none."""
     for name in groups:
         fault = name_fault(name, what="group name")
         if fault:
             raise InputError(fault)
-    check_node_names(list(groups))
-    return {name: write_nodelist([host.launcher_name for host in hosts]) for name, hosts in groups.items()}
 
 
 def upper_switches(groups: Iterable[str], above: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host
 from netprobe.formats.ranks import launcher_names
-from netprobe.formats.slurm_topology import MAX_DEPTH
+from netprobe.formats.slurm_topology import MAX_DEPTH, check_group_names
 
 PLACES = (
     "whatever reads the output of topograph's graph engine: id is the host's launcher name, and network_layers the "
@@ -28,11 +28,12 @@ def write_topograph_graph(
 ) -> str:
     """``{"instances": [{"id", "network_layers"}]}``, sorted by id; hosts in no group have no layers.
 
-    Raises InputError for a name that two hosts have.
+    Raises InputError for a name that two hosts have, and for a group without a proper one.
     """
     launcher_names([*(host for hosts in groups.values() for host in hosts), *unplaced])
     if not any(groups.values()):
         raise InputError("no host stands in a group: there is no topology to write")
+    check_group_names(groups)
     layers = {host.launcher_name: way(group, above) for group, hosts in groups.items() for host in hosts}
     layers |= {host.launcher_name: [] for host in unplaced}
     lines = [f"    {json.dumps({'id': name, 'network_layers': layers[name]})}" for name in sorted(layers)]

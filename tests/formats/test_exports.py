@@ -15,7 +15,7 @@ from netprobe.core.hosts import Host, make_host
 from netprobe.formats import FORMATS, format_named, writer_named
 
 ROUND_TRIPS = ("deepspeed", "horovod", "json", "mpich", "openmpi", "rankfile", "slurm-hostfile", "torchrun")
-NO_COMMENTS = {"horovod", "json"}
+NO_COMMENTS = {"dlrover", "horovod", "json", "ray"}
 names = st.from_regex(r"h[a-z0-9]{0,6}(-[a-z0-9]{1,4})?", fullmatch=True)
 fleets = st.lists(st.tuples(names, st.integers(1, 5)), min_size=1, max_size=12, unique_by=lambda t: t[0])
 
