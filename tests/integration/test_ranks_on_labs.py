@@ -17,6 +17,7 @@ import pytest
 
 from netprobe.core.document import write_document
 from netprobe.core.hosts import Host, make_host
+from netprobe.formats import expand_nodelist
 from netprobe.lab import Lab, parse_spec, temporary
 from netprobe.plan import build_order_plan
 
@@ -165,10 +166,47 @@ def test_srun_without_its_hostfile_is_found_out(
     assert done.returncode == 0 and json.loads(done.stdout)["good"], done.stderr
 
 
+@needs_slurm
+def test_slurm_reads_the_topology_that_is_exported(lab: Lab, slurm: SlurmCluster) -> None:
+    """It runs with the racks' own topology.conf, and says which nodes hang on which switch."""
+    done = run(slurm.argv(["scontrol", "show", "topology"]), slurm.env)
+    assert done.returncode == 0, done.stderr
+    switches = [dict(word.split("=", 1) for word in line.split()) for line in done.stdout.splitlines()]
+    leaves = {frozenset(expand_nodelist(s["Nodes"])) for s in switches if s["Level"] == "0"}
+    assert leaves == {frozenset(group.hosts) for group in lab.truth().groups}
+    (root,) = (s for s in switches if s["Level"] == "1")
+    assert set(expand_nodelist(root["Nodes"])) == {host.name for host in lab.hosts}
+
+
 @needs_torchrun
 def test_torchrun_keeps_the_exported_order(lab: Lab, folder: Path) -> None:
     """Each host starts its own line; the hosts with two slots have neighbours for ranks."""
-    lines = dict(line.split(" ", 1) for line in printed(folder, "torchrun"))
+    said = under_torchrun(lab, dict(line.split(" ", 1) for line in printed(folder, "torchrun")))
+    found = checked(folder, said, 0)
+    assert found["good"] and found["confirmed"] == RANKS
+
+
+@needs_torchrun
+def test_torchrun_of_another_rendezvous_is_found_out(lab: Lab, ranked: list[Host], tmp_path: Path) -> None:
+    """c10d sorts the hosts by name, as strings; three hosts show it."""
+    few = [
+        host.model_copy(update={"slots": 1}) for host in sorted(ranked[:3], key=lambda host: host.name)[::-1]
+    ]
+    write_document(
+        build_order_plan(few, np.ones((3, 3)), keep_given="as the test wants it"), tmp_path / "plan.json"
+    )
+    lines = dict(line.split(" ", 1) for line in printed(tmp_path, "torchrun"))
+    static = f"--rdzv-backend=static --master-addr={few[0].address} --master-port=29500"
+    dynamic = f"--rdzv-backend=c10d --rdzv-id=x --rdzv-endpoint={few[0].address}:29500"
+    assert all(static in command for command in lines.values())
+    said = under_torchrun(lab, {name: command.replace(static, dynamic) for name, command in lines.items()})
+    found = checked(tmp_path, said, 3)
+    assert found["cause"] == "the hosts are sorted by name", found
+    assert [entry["rank"] for entry in found["displaced"]] == [0, 2]
+
+
+def under_torchrun(lab: Lab, commands: dict[str, str]) -> str:
+    """What the ranks print when each host runs its command."""
     env = {
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -182,13 +220,13 @@ def test_torchrun_keeps_the_exported_order(lab: Lab, folder: Path) -> None:
             stderr=subprocess.PIPE,
             text=True,
         )
-        for name, command in lines.items()
+        for name, command in commands.items()
     ]
     try:
         ended = [one.communicate(timeout=150) for one in running]
+        assert [one.returncode for one in running] == [0] * len(running), [err[-600:] for _, err in ended]
     finally:
         for one in running:
             one.kill()
             one.wait()
-    found = checked(folder, "".join(out for out, _ in ended), 0)
-    assert found["good"] and found["confirmed"] == RANKS, ended[0][1][-800:]
+    return "".join(out for out, _ in ended)
