@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -89,7 +90,12 @@ def hostfile(
     _write(exported, path, inputs, format_, "hostfile", force, output)
     launcher = next((name for name, entry in RANK_LAUNCHERS.items() if entry.format == format_), None)
     if launcher is not None:
-        output.note(f"then: netprobe check-order {plan} --launcher {launcher} asks the ranks where they run")
+        words = ["netprobe", "check-order", str(plan), "--launcher", launcher]
+        words += ["--slots", str(slots)] if slots is not None else []
+        words += ["--hosts", hosts] if hosts is not None else []
+        words += ["--file", str(out)] if out is not None else []
+        words += ["--by-node"] if by_node else []
+        output.note(f"then, to ask the ranks where they run: {shlex.join(words)}")
     return 0
 
 

@@ -146,3 +146,34 @@ def test_export_leaves_out_and_says_so_or_refuses(folder: Path, capsys: pytest.C
     said = capsys.readouterr().err
     assert "warning: not in the file, since it has no rank: lost" in said
     assert "warning: a plain list says nothing of slots" in said
+
+
+def test_other_hosts_and_aliases_are_refused_and_equal_costs_are_no_fault(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hosts = [make_host(name, address=f"10.0.0.{at}") for at, name in enumerate("badce", 1)]
+    write_document(build_order_plan(hosts, np.ones((5, 5))), folder / "equal.json")
+    plan, given = str(folder / "equal.json"), folder / "given"
+    before = sorted(folder.iterdir())
+    for text, what in (
+        ("a\nb\nc\nd\nx\n", "its hosts differ from those of the hosts file"),
+        ("a\nb\nc\nd\n", "its hosts differ"),
+        ("a\nb\nc\nd\ne\ne\n", "stands there twice"),
+        ("a target=h\nb target=h\nc\nd\ne\n", "have the same target 'h'"),
+        ("a 10.0.0.9\nb\nc\nd\ne\n", "has the address 10.0.0.2, and 10.0.0.9"),
+        ("a launcher_name=h\nb launcher_name=h\nc\nd\ne\n", "two hosts have the launcher name 'h'"),
+        ("a launcher_name=fd00::1\nb\nc\nd\ne\n", "mpirun would misread the launcher name 'fd00::1'"),
+        ("a launcher_name=h.x\nb launcher_name=h.y\nc\nd\ne\n", "for one host: give them launcher_name="),
+    ):
+        given.write_text(text)
+        assert run(["export", "hostfile", plan, "--hosts", str(given)]) == 2
+        said = capsys.readouterr()
+        assert what in said.err and len(said.err.splitlines()) == 1 and said.out == "", said.err
+    given.unlink()
+    assert sorted(folder.iterdir()) == before
+    assert run(["export", "hostfile", plan, "--slots", "2", "--by-node", "--require-all"]) == 0
+    said = capsys.readouterr()
+    assert "--launcher openmpi --slots 2 --by-node" in said.err
+    order = json.loads((folder / "equal.json").read_text())["order"]
+    lines = [line for line in (folder / "hostfile").read_text().splitlines() if line[0] != "#"]
+    assert lines == order * 2

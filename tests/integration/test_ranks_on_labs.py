@@ -197,9 +197,14 @@ def test_torchrun_of_another_rendezvous_is_found_out(lab: Lab, ranked: list[Host
     )
     lines = dict(line.split(" ", 1) for line in printed(tmp_path, "torchrun"))
     static = f"--rdzv-backend=static --master-addr={few[0].address} --master-port=29500"
-    dynamic = f"--rdzv-backend=c10d --rdzv-id=x --rdzv-endpoint={few[0].address}:29500"
+    # Without is_host torchrun looks its host's name up, and a lab has no resolver.
+    dynamic = f"--rdzv-backend=c10d --rdzv-id=x --rdzv-endpoint={few[0].address}:29500 --rdzv-conf=is_host="
     assert all(static in command for command in lines.values())
-    said = under_torchrun(lab, {name: command.replace(static, dynamic) for name, command in lines.items()})
+    changed = {
+        name: command.replace(static, f"{dynamic}{int(name == few[0].name)}")
+        for name, command in lines.items()
+    }
+    said = under_torchrun(lab, changed)
     found = checked(tmp_path, said, 3)
     assert found["cause"] == "the hosts are sorted by name", found
     assert [entry["rank"] for entry in found["displaced"]] == [0, 2]
