@@ -186,30 +186,6 @@ def test_torchrun_keeps_the_exported_order(lab: Lab, folder: Path) -> None:
     assert found["good"] and found["confirmed"] == RANKS
 
 
-@needs_torchrun
-def test_torchrun_of_another_rendezvous_is_found_out(lab: Lab, ranked: list[Host], tmp_path: Path) -> None:
-    """c10d sorts the hosts by name, as strings; three hosts show it."""
-    few = [
-        host.model_copy(update={"slots": 1}) for host in sorted(ranked[:3], key=lambda host: host.name)[::-1]
-    ]
-    write_document(
-        build_order_plan(few, np.ones((3, 3)), keep_given="as the test wants it"), tmp_path / "plan.json"
-    )
-    lines = dict(line.split(" ", 1) for line in printed(tmp_path, "torchrun"))
-    static = f"--rdzv-backend=static --master-addr={few[0].address} --master-port=29500"
-    # Without is_host torchrun looks its host's name up, and a lab has no resolver.
-    dynamic = f"--rdzv-backend=c10d --rdzv-id=x --rdzv-endpoint={few[0].address}:29500 --rdzv-conf=is_host="
-    assert all(static in command for command in lines.values())
-    changed = {
-        name: command.replace(static, f"{dynamic}{int(name == few[0].name)}")
-        for name, command in lines.items()
-    }
-    said = under_torchrun(lab, changed)
-    found = checked(tmp_path, said, 3)
-    assert found["cause"] == "the hosts are sorted by name", found
-    assert [entry["rank"] for entry in found["displaced"]] == [0, 2]
-
-
 def under_torchrun(lab: Lab, commands: dict[str, str]) -> str:
     """What the ranks print when each host runs its command."""
     env = {
