@@ -38,9 +38,13 @@ def measure_capacity(
     path: Path | None = None,
     options: ScanOptions | None = None,
     capacity: CapacityOptions | None = None,
+    choose_addresses: bool = False,
     on_event: OnEvent = ignore,
 ) -> Capacity:
     """Measure the hosts of a scan in the groups of its map, and write the document to ``path``.
+
+    On the addresses that the scan probed, or with ``choose_addresses`` on those that ``options`` choose among
+    what the hosts have.
 
     Raises NoCapacityError when no flow ran and InterruptedScanError after Ctrl-C; what was seen is written
     all the same, but for a document without any reading over one that is there.
@@ -50,6 +54,8 @@ def measure_capacity(
     if all(parent.sha256 != scan.parent().sha256 for parent in map_.parents):
         raise DocumentError("the map was made from another scan than the one given")
     hosts = [Host.model_validate({k: getattr(host, k) for k in Host.model_fields}) for host in scan.hosts]
+    if choose_addresses:
+        hosts = [host.model_copy(update={"address": None}) for host in hosts]
     index = {host.name: i for i, host in enumerate(hosts)}
     groups = [[index[name] for name in group.hosts] for group in map_.groups]
     outcome = run_capacity(hosts, groups, launcher, options, capacity, on_event=on_event)
@@ -123,7 +129,13 @@ def build_capacity(
         parents=[scan.parent(), map_.parent()],
         hosts=[
             ScannedHost.model_validate(
-                host.model_dump() | {"status": one.status, "reason": one.reason, "agent": one.agent}
+                host.model_dump()
+                | {
+                    "address": one.host.address,
+                    "status": one.status,
+                    "reason": one.reason,
+                    "agent": one.agent,
+                }
             )
             for host, one in zip(scan.hosts, outcome.hosts, strict=True)
         ],

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from netprobe.core.errors import InfeasibleError
 from netprobe.pipeline.goodput import assumed_extent, assumed_sizes
 from netprobe.pipeline.measuring import Measuring, phases_for
@@ -45,12 +48,14 @@ def estimate_scan(hosts: int, options: ScanOptions, measuring: Measuring) -> lis
         for number, phase in enumerate(phases_for(options, measuring))
     ]
     if measuring.capacity is not None:
-        found.append(_estimate_capacity(hosts, measuring.capacity, options))
+        capacity = replace(measuring.capacity, at_once=min(options.links_at_once, MOST_AT_ONCE))
+        found.append(estimate_capacity(assumed_sizes(hosts), capacity))
     return found
 
 
-def _estimate_capacity(hosts: int, capacity: CapacityOptions, options: ScanOptions) -> PhaseEstimate:
-    sizes, at_once = assumed_sizes(hosts), min(options.links_at_once, MOST_AT_ONCE)
+def estimate_capacity(sizes: Sequence[int], capacity: CapacityOptions) -> PhaseEstimate:
+    """What the tests of groups of these sizes cost; a flow is thought to run at a gigabit a second."""
+    at_once = capacity.at_once
     extent = extent_of_tests(sizes, repeats=capacity.repeats, at_once=at_once)
     most = most_flows(sizes, at_once=at_once)
     one = wire_bytes(Cost(seconds=capacity.seconds, bytes=round(capacity.seconds * ASSUMED_BYTES_PER_S)))
