@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from netprobe.core.errors import EXIT_BUG, EXIT_INPUT, EXIT_INTERRUPTED, NetprobeError
+from netprobe.core.interrupts import ENDING, interrupt
 from netprobe.core.text import printable
 
 
@@ -17,10 +18,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the command and exit with its documented code."""
     args = list(sys.argv[1:] if argv is None else argv)
     _mend_streams()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        # Ended from outside is interrupted: labs and agents are taken down on the way out.
-        if signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, signal.default_int_handler)
+    for number in ENDING:
+        # Ended from outside is interrupted: labs and agents are taken down on the way out, however often it is said.
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(number, interrupt)
     code = run(args)
     try:
         sys.stdout.flush()

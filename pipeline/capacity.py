@@ -9,6 +9,7 @@ from netprobe.core.capacity import Capacity, CapacityTest, Oversubscription, Res
 from netprobe.core.document import check_same_hosts
 from netprobe.core.errors import DocumentError, InterruptedScanError, NothingMeasuredError
 from netprobe.core.hosts import Host
+from netprobe.core.interrupts import noted, signals_held
 from netprobe.core.map import Group, Map
 from netprobe.core.scan import Scan, ScannedHost
 from netprobe.pipeline import files
@@ -58,13 +59,15 @@ def measure_capacity(
         hosts = [host.model_copy(update={"address": None}) for host in hosts]
     index = {host.name: i for i, host in enumerate(hosts)}
     groups = [[index[name] for name in group.hosts] for group in map_.groups]
-    outcome = run_capacity(hosts, groups, launcher, options, capacity, on_event=on_event)
-    document = build_capacity(scan, map_, groups, outcome, capacity)
-    # Where nothing was read a good file of an earlier run stays.
-    saved = path if path is not None and not (document.status == "failed" and path.exists()) else None
-    if saved is not None:
-        files.save(document, saved)
-    if outcome.interrupted:
+    with signals_held() as late:
+        outcome = run_capacity(hosts, groups, launcher, options, capacity, on_event=on_event)
+        document = build_capacity(scan, map_, groups, outcome, capacity)
+        # Where nothing was read a good file of an earlier run stays.
+        saved = path if path is not None and not (document.status == "failed" and path.exists()) else None
+        if saved is not None:
+            files.save(document, saved)
+    if outcome.interrupted or late:
+        noted()
         kept = f"are kept in {saved} (status {document.status})" if saved is not None else "were made"
         raise InterruptedScanError(f"interrupted: {len(document.tests)} tests of capacity {kept}")
     if document.status == "failed" and len(hosts) > 1:

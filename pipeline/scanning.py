@@ -10,6 +10,7 @@ from typing import Any
 
 from netprobe.core.errors import InputError, InterruptedScanError
 from netprobe.core.hosts import Host
+from netprobe.core.interrupts import noted, signals_held
 from netprobe.core.matrix import SideFile
 from netprobe.core.scan import SamplesFile, Scan
 from netprobe.pipeline import files
@@ -39,7 +40,7 @@ def scan(
     of the journal that is there is continued (``pipeline.resuming`` says whether it may be), and what hosts
     that were replaced had measured is measured again. ``measuring`` are words for the journal. Raises
     NothingMeasuredError when no link gave a reading and InterruptedScanError after Ctrl-C; what was seen is
-    written all the same.
+    written all the same, however often it is pressed.
     """
     options = options or ScanOptions()
     path = folder / files.JOURNAL
@@ -52,23 +53,25 @@ def scan(
     else:
         words = {key: word for key, word in (measuring or {}).items() if word is not None}
         journal = Journal(path, hosts, options.as_dict(), measurements=ids, measuring=words)
-    with journal:
-        try:
-            outcome = run_scan(
-                hosts,
-                launcher,
-                options,
-                phases=phases,
-                journal=journal,
-                resumed=visits,
-                boots=boots,
-                on_event=on_event,
-            )
-        except NoReadingError as error:
-            write_outcome(error.outcome, folder)
-            raise
-    scan = write_outcome(outcome, folder)
-    if outcome.interrupted:
+    with signals_held() as late:
+        with journal:
+            try:
+                outcome = run_scan(
+                    hosts,
+                    launcher,
+                    options,
+                    phases=phases,
+                    journal=journal,
+                    resumed=visits,
+                    boots=boots,
+                    on_event=on_event,
+                )
+            except NoReadingError as error:
+                write_outcome(error.outcome, folder)
+                raise
+        scan = write_outcome(outcome, folder)
+    if outcome.interrupted or late:
+        noted()
         raise InterruptedScanError(
             f"interrupted: {len(scan.visits)} visits are kept in {folder / files.SCAN} (status {scan.status})"
         )

@@ -201,7 +201,7 @@ def _visit_warnings(names: Sequence[str], visits: Sequence[VisitResult]) -> list
     for visit in visits:
         if visit.measurement != RTT:
             continue
-        if visit.method == "stamp" and visit.stamps not in (None, "kernel"):
+        if visit.stamps not in (None, "kernel"):
             levels.setdefault(str(visit.stamps), set()).add(visit.src)
         if visit.rejected:
             stepped.update((visit.src, visit.dst))
