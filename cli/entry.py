@@ -28,6 +28,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     except OSError:
         # The reader (head, say) has gone, or its disk is full; there is nobody to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    for number in ENDING:  # Python's last steps take their handlers away: the exit code is known, and stays
+        if signal.getsignal(number) is interrupt:
+            signal.signal(number, signal.SIG_IGN)
     sys.exit(code)
 
 

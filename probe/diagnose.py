@@ -52,7 +52,10 @@ _RULES: tuple[tuple[str, str], ...] = (
         "ssh refuses an option: {0}",
     ),
     (r"Can't open user config file (\S+):", "the ssh configuration {0} cannot be read"),
-    (r'Cannot open network namespace "([^"]*)"', "there is no network namespace {0}"),
+    (
+        r'Cannot open network namespace "([^"]*)"|cannot open \S*/netns/(\S+): No such file',
+        "there is no network namespace {0}",
+    ),
     (r"Unknown option: -I", "its Python is version 2: the agent needs 3.8 or later (--python PATH)"),
     (
         r"netprobe: the set-up lines failed with exit code (\d+)",

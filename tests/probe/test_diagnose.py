@@ -31,6 +31,7 @@ Host key verification failed.
         ('OCI runtime exec failed: exec failed: unable to start: exec: "python3": executable file not found in'
          " $PATH: unknown\n", 126, "no Python"),
         ('Cannot open network namespace "h1": No such file or directory\n', 255, "no network namespace h1"),
+        ("nsenter: cannot open /run/netns/h1: No such file or directory\n", 1, "no network namespace h1"),
         ("netprobe: this is Python 3.6, and 3.8 or later is needed\n", 3, "Python 3.6 is too old"),
         ("Unknown option: -I\nusage: python [option]\n", 2, "version 2"),
         ("command-line: line 0: Bad configuration option: nonsense\n", 255, "refuses an option: nonsense"),
