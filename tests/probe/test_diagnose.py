@@ -82,6 +82,18 @@ def test_logins_that_a_busy_sshd_dropped_are_tried_again(stderr: str) -> None:
             False,
         ),
         (
+            "ssh: connect to host 10.0.0.9 port 9: Connection refused\n"
+            "kex_exchange_identification: Connection closed by remote host\n",
+            "its jump host: connection refused: does sshd run there, and on this port?",
+            False,
+        ),
+        (
+            "channel 0: open failed: connect failed: No route to host\nstdio forwarding failed\n"
+            "Connection closed by UNKNOWN port 65535\n",
+            "seen from its jump host: no route to it",
+            False,
+        ),
+        (
             "kex_exchange_identification: Connection closed by remote host\nConnection closed by UNKNOWN port 65535\n",
             "its ProxyCommand or jump host ended before sshd answered",
             True,
