@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from netprobe.pipeline.measuring import Measuring
     from netprobe.probe.estimate import PhaseEstimate
     from netprobe.probe.options import ScanOptions
+    from netprobe.probe.visits import VisitResult
 
 ProbesOption = Annotated[
     int, typer.Option("--probes", help="Probes of one visit; each pair gets two visits.")
@@ -131,12 +132,24 @@ def below_rate(
     return replace(options, links_at_once=at_once, interval_s=interval_s)
 
 
-def show_estimate(hosts: int, options: ScanOptions, measuring: Measuring, output: Output) -> None:
-    """What ``--dry-run`` says of a scan."""
+def show_estimate(
+    hosts: int,
+    options: ScanOptions,
+    measuring: Measuring,
+    output: Output,
+    *,
+    earlier: Sequence[VisitResult] | None = None,
+) -> None:
+    """What ``--dry-run`` says of a scan; of one that is gone on with, whose visits are ``earlier``, what is left."""
     from netprobe.pipeline.estimating import estimate_scan
     from netprobe.pipeline.goodput import assumed_sizes
 
-    show_phases(hosts, estimate_scan(hosts, options, measuring), output)
+    show_phases(
+        hosts,
+        estimate_scan(hosts, options, measuring, earlier=earlier or ()),
+        output,
+        what="" if earlier is None else "Of the scan that is gone on with this is left. ",
+    )
     output.say(f"{options.probes_per_visit} probes a visit, {1e3 * options.interval_s:.3g} ms apart")
     if measuring.goodput is not None or measuring.capacity is not None:
         output.say(
@@ -147,12 +160,12 @@ def show_estimate(hosts: int, options: ScanOptions, measuring: Measuring, output
         output.say("goodput is thought to be of iperf3; where a host lacks it, tests are shorter (tcp)")
 
 
-def show_phases(hosts: int, phases: Sequence[PhaseEstimate], output: Output) -> None:
+def show_phases(hosts: int, phases: Sequence[PhaseEstimate], output: Output, *, what: str = "") -> None:
     """What nothing but the phases costs, for people and as JSON."""
     from netprobe.probe.estimate import bytes_text, rate_text
 
     output.say(
-        f"{hosts} hosts; nothing was started. With all of them up, and the launch of the agents not counted:"
+        f"{hosts} hosts; nothing was started. {what}With all of them up, and the launch of the agents not counted:"
     )
     for phase in phases:
         rounds, links = ("tests", "flows") if phase.measurement == "capacity" else ("rounds", "links")

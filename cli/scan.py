@@ -156,6 +156,7 @@ def scan(
         slots=slots,
         seed=seed,
         last=only or "export",  # type: ignore[arg-type]
+        via=reach.way,
         resume=resume,
     )
     folder = out or Path(f"netprobe-{datetime.now():%Y%m%d-%H%M%S}")
@@ -187,16 +188,17 @@ def _run(
 ) -> Chain | None:
     """Everything is read and checked before the folder is made or a packet leaves. None for a dry run."""
     from netprobe.cli.launching import hosts_to_scan
-    from netprobe.cli.probing import show_estimate
+    from netprobe.cli.probing import show_estimate, show_phases
     from netprobe.cli.progress import ScanProgress
     from netprobe.formats import input_files
     from netprobe.lab import load_spec
     from netprobe.pipeline import files
-    from netprobe.pipeline.chain import check_chain, check_lab, run_chain, run_chain_on_lab
+    from netprobe.pipeline.chain import check_chain, check_lab, left_of_complete, run_chain, run_chain_on_lab
     from netprobe.pipeline.measuring import measured_ids
     from netprobe.pipeline.resuming import (
         check_same_hosts,
         check_same_measurements,
+        check_way_in,
         continued_measuring,
         continued_options,
         find_earlier,
@@ -225,6 +227,7 @@ def _run(
         else hosts_to_scan(hosts, reach.way, launcher, output.note)
     )
     if earlier is not None:
+        check_way_in(earlier.record, reach.via)
         check_same_hosts(earlier.record, given)
         measuring = continued_measuring(earlier.record, options.measuring, given=asked.words)
         check_same_measurements(earlier.record, measured_ids(options.scan, measuring))
@@ -238,7 +241,12 @@ def _run(
     options = replace(options, scan=scan_options)
     check_chain(options, given)
     if asked.dry_run:
-        show_estimate(len(given), options.scan, options.measuring, output)
+        if earlier is None:
+            show_estimate(len(given), options.scan, options.measuring, output)
+        elif earlier.scan is None:
+            show_estimate(len(given), options.scan, options.measuring, output, earlier=earlier.record.visits)
+        else:
+            show_phases(len(given), left_of_complete(folder, len(given), options), output)
         return None
     launcher.check(given)
     check_chain(options, given)

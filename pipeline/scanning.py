@@ -32,14 +32,15 @@ def scan(
     phases: Sequence[Phase] = (),
     resume: bool = False,
     measuring: Mapping[str, Any] | None = None,
+    via: str | None = None,
     on_event: OnEvent = ignore,
 ) -> Scan:
     """Probe the hosts and write scan.json, its samples and its journal into ``folder`` (which exists).
 
     The journal grows while the scan runs, so a killed scan loses no finished link; with ``resume`` the scan
     of the journal that is there is continued (``pipeline.resuming`` says whether it may be), and what hosts
-    that were replaced had measured is measured again. ``measuring`` are words for the journal. Raises
-    NothingMeasuredError when no link gave a reading and InterruptedScanError after Ctrl-C; what was seen is
+    that were replaced had measured is measured again. ``measuring`` and ``via`` are words for the journal.
+    Raises NothingMeasuredError when no link gave a reading and InterruptedScanError after Ctrl-C; what was seen is
     written all the same, however often it is pressed.
     """
     options = options or ScanOptions()
@@ -52,7 +53,7 @@ def scan(
         visits, boots = record.visits, record.boots
     else:
         words = {key: word for key, word in (measuring or {}).items() if word is not None}
-        journal = Journal(path, hosts, options.as_dict(), measurements=ids, measuring=words)
+        journal = Journal(path, hosts, options.as_dict(), measurements=ids, measuring=words, via=via)
     with signals_held() as late:
         with journal:
             try:
