@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -86,29 +85,19 @@ def write_outcome(outcome: ScanOutcome, folder: Path) -> Scan:
     scan = outcome.scan.model_copy(update={"samples": samples})
     # The document first: on a disk that is nearly full it is worth more than its samples.
     try:
-        files.save(scan, folder / files.SCAN)
+        files.save(scan, folder / files.SCAN, keep=False)
     except InputError as error:
-        raise InputError(f"{error}; {_kept_elsewhere(outcome.scan)}") from None
+        raise InputError(f"{error}; {files.kept_elsewhere(outcome.scan, files.SCAN)}") from None
     try:
         files.save_bytes(content, folder / files.SAMPLES)
     except InputError as error:
         warning = f"the samples are lost: {error}"
         scan = outcome.scan.model_copy(update={"warnings": [*outcome.scan.warnings, warning]})
         try:
-            files.save(scan, folder / files.SCAN)
+            files.save(scan, folder / files.SCAN, keep=False)
         except InputError:
             raise InputError(
                 f"{warning}; the scan without them is whole in {folder / files.SCAN}: make room, and go on with "
                 "netprobe map"
             ) from None
     return scan
-
-
-def _kept_elsewhere(scan: Scan) -> str:
-    """Write a document that its folder did not take to a new one for temporary files; where it is."""
-    try:
-        folder = Path(tempfile.mkdtemp(prefix="netprobe-scan-"))
-        files.save(scan, folder / files.SCAN)
-    except (OSError, InputError):
-        return "and no folder for temporary files takes it either: the scan is lost"
-    return f"the scan is kept in {folder / files.SCAN}: go on with netprobe map"

@@ -17,6 +17,7 @@ import pytest
 
 from netprobe.core.document import load_document
 from netprobe.core.hosts import read_hosts_file
+from netprobe.core.map import Map
 from netprobe.core.scan import Scan, ScannedHost
 from netprobe.lab import Lab, parse_spec, set_value, temporary
 from netprobe.probe.events import Event, HostFailed, VisitDone
@@ -281,6 +282,20 @@ def test_a_full_disk_costs_no_measurement(small_disk: Path, monkeypatch: pytest.
     scan = load_document(Scan, kept)
     assert scan.status == "ok" and np.isfinite(scan.rtt_s.p10).sum() == 20
     assert any("the journal ends here" in warning for warning in scan.warnings)
+
+
+def test_a_full_disk_costs_no_document_made_later(small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = small_disk.parent / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.setenv("TMPDIR", str(elsewhere))
+    with pytest.raises(OSError, match="No space left"), (small_disk / "filler").open("wb", 0) as filler:
+        while True:
+            filler.write(bytes(4096))
+    golden = Path(__file__).parents[1] / "golden" / "scan-1.0.json"
+    done = netprobe("map", str(golden), "--out", str(small_disk / "map.json"))
+    (kept,) = elsewhere.glob("netprobe-map-*/map.json")
+    assert done.returncode == 2 and f"the map is kept in {kept}: go on with" in done.stderr, done.stderr
+    assert load_document(Map, kept).groups
 
 
 @pytest.mark.parametrize(("when", "times"), [("launch", 1), ("probing", 1), ("probing", 6)])
