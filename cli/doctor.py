@@ -11,6 +11,7 @@ from netprobe.cli.addresses import Addresses
 from netprobe.cli.launching import Reach, SelectorOption
 from netprobe.cli.option_groups import grouped
 from netprobe.cli.output import JsonOption, Output, QuietOption
+from netprobe.core.text import listed
 
 if TYPE_CHECKING:
     from netprobe.pipeline.doctor_hosts import FleetReport
@@ -105,8 +106,5 @@ def _version(line: str | None) -> str:
 def _lacks(report: FleetReport) -> list[str]:
     lines = []
     for lack in report.lacks:
-        more = f" and {len(lack.hosts) - NAMES_SHOWN} more" if len(lack.hosts) > NAMES_SHOWN else ""
-        lines.append(
-            f"missing on {', '.join(lack.hosts[:NAMES_SHOWN])}{more}: {lack.what}; it costs: {lack.costs}"
-        )
+        lines.append(f"missing on {listed(lack.hosts, NAMES_SHOWN)}: {lack.what}; it costs: {lack.costs}")
     return lines or ["every host can be probed, and lacks nothing"]

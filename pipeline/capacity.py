@@ -12,6 +12,7 @@ from netprobe.core.hosts import Host
 from netprobe.core.interrupts import noted, signals_held
 from netprobe.core.map import Group, Map
 from netprobe.core.scan import Scan, ScannedHost
+from netprobe.core.text import listed
 from netprobe.pipeline import files
 from netprobe.probe.capacity.estimate import Estimate, estimate
 from netprobe.probe.capacity.run import CapacityOptions, CapacityOutcome, run_capacity
@@ -207,7 +208,4 @@ def _warnings(resources: Sequence[Resource]) -> list[str]:
     bound = [one.id for one in resources if one.limited_by == "cpu"]
     if not bound:
         return []
-    more = f" and {len(bound) - 4} more" if len(bound) > 4 else ""
-    return [
-        f"a processor was the limit, not the network: {', '.join(bound[:4])}{more} carry at least what is said"
-    ]
+    return [f"a processor was the limit, not the network: {listed(bound)} carry at least what is said"]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from netprobe.core.scan import Measurement, Scan
+from netprobe.core.text import listed
 from netprobe.report.units import count
 
 MOST_LINES = 24
@@ -60,7 +61,7 @@ def _out(scan: Scan) -> Iterator[str]:
         if host.status not in ("ok", "partial"):
             together.setdefault((host.status, host.reason), []).append(host.name)
     for (status, reason), names in together.items():
-        yield f"{_named(names)}: {status}: {reason}"
+        yield f"{listed(names, NAMES_SHOWN)}: {status}: {reason}"
 
 
 def _lacking(scan: Scan, measurement: Measurement, told: set[frozenset[str]]) -> _Lacking:
@@ -115,10 +116,5 @@ def _cover(
         elif len(peers) == lacking.tried[name]:
             yield f"{name}: no {what} with any of {count(len(peers), 'host')}: {why}"
         else:
-            whom = _named(sorted(peers))
+            whom = listed(sorted(peers), NAMES_SHOWN)
             yield f"{name}: no {what} with {whom}, of {lacking.tried[name]} hosts: {why}"
-
-
-def _named(names: list[str]) -> str:
-    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
-    return ", ".join(names[:NAMES_SHOWN]) + more

@@ -1,0 +1,3 @@
+def test_long_lists_are_cut_and_the_rest_is_counted() -> None:
+    assert [listed(list("abcde"), most) for most in (4, 5)] == ["a, b, c, d and 1 more", "a, b, c, d, e"]
+    assert listed(()) == ""
