@@ -68,7 +68,7 @@ def test_the_heat_map_is_in_group_order_and_marks_what_is_missing() -> None:
 
 
 def test_a_large_heat_map_fits_its_width() -> None:
-    scan = make_scan(rack_rtt((60, 60), seed=2), visits=False)
+    scan = make_scan(rack_rtt((20, 20), seed=2), visits=False)
     map_ = map_scan(scan)
     text = printed(heat_map(scan, map_, width=60), width=60)
     assert max(map(len, text.splitlines())) <= 60
