@@ -100,7 +100,7 @@ class Reach:
     @property
     def way(self) -> str:
         """``--via``, or its default."""
-        return self.via or "ssh"
+        return "ssh" if self.via is None else self.via
 
     def launcher(self) -> Launcher:
         """Raises InputError for options that do not go with each other."""
