@@ -11,7 +11,7 @@ All but plink cap outliers first; the last three also level what single hosts ad
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -126,12 +126,15 @@ def embedded_model(fit: AdamFit, alpha: float) -> NDArray[np.float64]:
     return np.asarray(model, dtype=np.float64)
 
 
-def draw(parts: Parts, *, options: EmbedOptions, seed: int) -> AdamFit:
-    """Coordinates and heights of what the parts were fitted to, for methods that have none of their own."""
+def drawn(parts: Parts, *, options: EmbedOptions, seed: int) -> Parts:
+    """The parts with coordinates and heights of what they were fitted to, where the method has none of its own."""
+    if parts.fit is not None:
+        return parts
     assert parts.fitted is not None
-    return _fit(
+    fit = _fit(
         parts.fitted, options=options, seed=seed, huber_delta=options.huber_delta, smoothed=parts.smoothed
     )
+    return replace(parts, fit=fit)
 
 
 def _level_ground(prepared: Prepared, options: EmbedOptions) -> tuple[Prepared, NDArray[np.float64]]:
