@@ -135,9 +135,11 @@ def constrained_kmeans(
     max_iter: int,
     tol: float,
     seed: int,
+    swaps: int = 0,
 ) -> KMeansRun:
     """The descent with the least inertia over several k-means++ starts (the first of equals).
 
+    swaps: that descent then goes on by swaps (see `swaps`), until so many in a row did not help.
     Exactly k labels occur when ``size_min`` is at least 1, identical points or not. Raises InfeasibleError.
     """
     check_sizes(len(points), k, size_min=size_min, size_max=size_max)
@@ -151,6 +153,12 @@ def constrained_kmeans(
             best = run
     if best is None:
         raise InfeasibleError("k-means needs at least one start")
+    if swaps:
+        from netprobe.cluster.swaps import improved
+
+        best = improved(
+            centred, best, tries=swaps, size_min=size_min, size_max=size_max, max_iter=max_iter, tol=tol
+        )
     return KMeansRun(
         labels=best.labels,
         centres=best.centres + points.mean(axis=0),

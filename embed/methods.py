@@ -90,6 +90,7 @@ def ensemble(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Parts:
     """
     level, heights = _level_ground(prepared, options)
     parts = _structured(level, heights, seed=seed, names=("ultrametric", "block"))
+    parts = replace(parts, levels=parts.levels | {"block": _blocks_of_the_far(parts.levels, level.measured)})
     if len(heights) > _LARGEST_AS_CANDIDATE:
         return parts
     drawn = _embedded(
@@ -161,6 +162,23 @@ def _structured(level: Prepared, heights: NDArray[np.float64], *, seed: int, nam
         fitted=level,
         smoothed=smoothed,
     )
+
+
+def _blocks_of_the_far(
+    levels: dict[str, NDArray[np.float64]], measured: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """(N, N) the blocks' levels, drawn to the forest's the more, the nearer it puts a measured pair.
+
+    The forest tells racks apart that the neighbourhoods of blocks reach across; blocks tell far pairs apart that
+    no tree fits. From the forest's nearest pair to its typical one the share of the blocks grows as a square.
+    """
+    forest, blocks = levels["ultrametric"], levels["block"]
+    pairs = forest[~np.eye(len(forest), dtype=bool)]
+    nearest, typical = float(pairs.min()), float(np.median(pairs))
+    if typical - nearest <= 0.0:
+        return blocks
+    share = np.clip((forest - nearest) / (typical - nearest), 0.0, 1.0) ** 2
+    return np.where(measured, forest + share * (blocks - forest), blocks)
 
 
 def _embedded(
