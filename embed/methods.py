@@ -33,6 +33,8 @@ _LARGEST_WITH_RESTARTS = 128
 _LARGEST_IN_DOUBLE = 256
 _LARGEST_DRAWN_IN_DOUBLE = 128
 _LARGEST_AS_CANDIDATE = 512
+# In a larger fleet the forest knows the racks better than blocks do, and is smooth enough inside them.
+_LARGEST_WITH_NEAR_BLOCKS = 128
 _MOST_ITERATIONS = {512: 120, 1 << 30: 50}
 
 
@@ -90,7 +92,9 @@ def ensemble(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Parts:
     """
     level, heights = _level_ground(prepared, options)
     parts = _structured(level, heights, seed=seed, names=("ultrametric", "block"))
-    parts = replace(parts, levels=parts.levels | {"block": _blocks_of_the_far(parts.levels, level.measured)})
+    if len(heights) > _LARGEST_WITH_NEAR_BLOCKS:
+        blocks = _blocks_of_the_far(parts.levels, level.measured)
+        parts = replace(parts, levels=parts.levels | {"block": blocks})
     if len(heights) > _LARGEST_AS_CANDIDATE:
         return parts
     drawn = _embedded(
