@@ -92,7 +92,7 @@ def ensemble(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Parts:
     """
     level, heights = _level_ground(prepared, options)
     parts = _structured(level, heights, seed=seed, names=("ultrametric", "block"))
-    if len(heights) > _LARGEST_WITH_NEAR_BLOCKS:
+    if len(heights) > _LARGEST_WITH_NEAR_BLOCKS and options.winsorise < LOOSE_CAP:
         blocks = _blocks_of_the_far(parts.levels, level.measured)
         parts = replace(parts, levels=parts.levels | {"block": blocks})
     if len(heights) > _LARGEST_AS_CANDIDATE:
