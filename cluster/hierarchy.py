@@ -14,13 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.cluster.levels import ends_of
+from netprobe.cluster.levels import ends_of, square
 
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 # Levels that vary less than this (in log units, root mean square) are all the same.
 _FLAT = 1e-9
+# Trees of so many hosts are grown many at once.
+_SMALL = 24
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -71,8 +73,37 @@ def best_scores(levels: Vector, measured: Mask) -> Vector:
     if not measured.all():
         return np.array([hierarchy_of(level, measured).score.max() for level in levels])
     shifted = levels - levels.min(axis=1, keepdims=True)
-    trees = np.stack([linkage(one, "average") for one in shifted])
+    n = round((1 + np.sqrt(1 + 8 * levels.shape[1])) / 2)
+    if n <= _SMALL:
+        trees = _average_linkages(square(shifted, n))
+    else:
+        trees = np.stack([linkage(one, "average") for one in shifted])
     return np.asarray(_scores(trees, shifted).max(axis=1))
+
+
+def _average_linkages(matrices: Vector) -> Vector:
+    """(D, N - 1, 4) average-linkage trees of (D, N, N) matrices, as scipy gives them, all at once.
+
+    N - 1 times the nearest two clusters of each matrix are joined. Of many small matrices this takes less than
+    half the time that as many calls take. Of equal distances another pair may be joined first than scipy's.
+    """
+    count, n, _ = matrices.shape
+    apart = matrices + np.where(np.eye(n, dtype=bool), np.inf, 0.0)
+    sizes, names = np.ones((count, n)), np.tile(np.arange(n), (count, 1))
+    trees = np.empty((count, n - 1, 4))
+    every = np.arange(count)
+    for step in range(n - 1):
+        one, other = np.divmod(apart.reshape(count, -1).argmin(axis=1), n)
+        size_one, size_other = sizes[every, one], sizes[every, other]
+        size = size_one + size_other
+        trees[:, step] = np.stack([names[every, one], names[every, other], apart[every, one, other], size], axis=1)
+        joined = size_one[:, None] * apart[every, one] + size_other[:, None] * apart[every, other]
+        joined /= size[:, None]
+        apart[every, other] = apart[every, :, other] = np.inf
+        joined[every, one] = joined[every, other] = np.inf
+        apart[every, one] = apart[every, :, one] = joined
+        sizes[every, one], names[every, one] = size, n + step
+    return trees
 
 
 def _scores(trees: Vector, levels: Vector) -> Vector:
