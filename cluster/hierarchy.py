@@ -96,7 +96,9 @@ def _average_linkages(matrices: Vector) -> Vector:
         one, other = np.divmod(apart.reshape(count, -1).argmin(axis=1), n)
         size_one, size_other = sizes[every, one], sizes[every, other]
         size = size_one + size_other
-        trees[:, step] = np.stack([names[every, one], names[every, other], apart[every, one, other], size], axis=1)
+        trees[:, step] = np.stack(
+            [names[every, one], names[every, other], apart[every, one, other], size], axis=1
+        )
         joined = size_one[:, None] * apart[every, one] + size_other[:, None] * apart[every, other]
         joined /= size[:, None]
         apart[every, other] = apart[every, :, other] = np.inf

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from netprobe.cluster.assign import Assigner
 from netprobe.core.errors import InfeasibleError, InputError
 
-
-# Of so many points every descent goes on by swaps, beyond only the best one.
+# Of up to so many points every descent goes on by swaps, of more only the best one.
 _SWAPPED_EACH = 512
 
 
@@ -150,6 +149,7 @@ def constrained_kmeans(
     check_sizes(len(points), k, size_min=size_min, size_max=size_max)
     generator = np.random.default_rng(seed)
     centred = points - points.mean(axis=0)
+    # A swap is judged by a descent, so the two modules need each other.
     from netprobe.cluster.swaps import improved
 
     def further(run: KMeansRun) -> KMeansRun:

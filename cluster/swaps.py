@@ -91,4 +91,5 @@ def _missed(points: NDArray[np.float64], run: KMeansRun) -> NDArray[np.float64]:
     places = np.arange(len(points))
     own = cost[places, run.labels]
     cost[places, run.labels] = np.inf
-    return np.bincount(run.labels, np.maximum(cost.min(axis=1) - own, 0.0), len(run.centres))
+    more = np.maximum(cost.min(axis=1) - own, 0.0)
+    return np.asarray(np.bincount(run.labels, more, len(run.centres)), dtype=np.float64)
