@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,8 +11,8 @@ from numpy.typing import NDArray
 
 from netprobe.core.errors import InputError
 
-# Two directions that disagree by more than this are taken for one good reading and one disturbed one:
-# disturbances only ever add delay.
+# Two directions whose mean is more than this above the smaller, and more than those of most pairs are, are
+# taken for one good reading and one disturbed one: disturbances only ever add delay.
 _DIRECTION_SLACK = 1.25
 # A cap looks at this many intermediate hosts at most: beyond it costs more than it tells.
 _INTERMEDIATES = 128
@@ -66,19 +67,33 @@ def prepare(matrix: NDArray[np.float64], *, larger_direction: bool) -> Prepared:
     """Join the two directions of a checked matrix and divide by the median of the positive distances.
 
     With ``larger_direction`` a pair gets the larger of its directions (section 4.2.1 of the dissertation);
-    otherwise their mean, but at most 1.25 times the smaller. One missing direction is no loss.
+    otherwise their mean, but at most 1.25 times the smaller, or as many times as the directions of most
+    pairs differ by where that is more. One missing direction is no loss.
     """
     there = np.where(np.isnan(matrix), matrix.T, matrix)
     back = there.T
     if larger_direction:
         joined = np.maximum(there, back)
     else:
-        joined = np.minimum((there + back) / 2, _DIRECTION_SLACK * np.minimum(there, back))
+        joined = np.minimum((there + back) / 2, _direction_slack(there) * np.minimum(there, back))
     measured = np.isfinite(joined)
     positive = joined[measured & (joined > 0)]
     scale_s = float(np.median(positive)) if len(positive) else 1.0
     distance = np.where(measured, np.round(joined / scale_s, _DIGITS), 0.0)
     return Prepared(distance=distance, measured=measured, scale_s=scale_s)
+
+
+def _direction_slack(there: NDArray[np.float64]) -> float:
+    """How many times the smaller direction the mean of both may be: noise that all pairs have is no disturbance.
+
+    A fixed bound would make the smaller of two noisy readings of the pair, and throw the other one away. One
+    robust deviation of the logarithm of their ratio is two of the mean's above the smaller.
+    """
+    both = np.triu((there > 0) & (there.T > 0), 1)
+    if not both.any():
+        return _DIRECTION_SLACK
+    apart = 1.4826 * float(np.median(np.abs(np.log(there[both] / there.T[both]))))
+    return max(_DIRECTION_SLACK, math.exp(apart))
 
 
 def canonical_order(prepared: Prepared) -> NDArray[np.intp]:
