@@ -14,6 +14,9 @@ from netprobe.core.errors import InputError
 # Two directions whose mean is more than this above the smaller, and more than those of most pairs are, are
 # taken for one good reading and one disturbed one: disturbances only ever add delay.
 _DIRECTION_SLACK = 1.25
+_MOST_SLACK = 2.0
+# Fewer pairs than this do not say what noise is.
+_FEWEST_FOR_SLACK = 20
 # A cap looks at this many intermediate hosts at most: beyond it costs more than it tells.
 _INTERMEDIATES = 128
 # More than what single precision rounds.
@@ -90,10 +93,10 @@ def _direction_slack(there: NDArray[np.float64]) -> float:
     robust deviation of the logarithm of their ratio is two of the mean's above the smaller.
     """
     both = np.triu((there > 0) & (there.T > 0), 1)
-    if not both.any():
+    if int(both.sum()) < _FEWEST_FOR_SLACK:
         return _DIRECTION_SLACK
     apart = 1.4826 * float(np.median(np.abs(np.log(there[both] / there.T[both]))))
-    return max(_DIRECTION_SLACK, math.exp(apart))
+    return max(_DIRECTION_SLACK, min(math.exp(apart), _MOST_SLACK))
 
 
 def canonical_order(prepared: Prepared) -> NDArray[np.intp]:
