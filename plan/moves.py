@@ -14,7 +14,11 @@ Miller's generator, whose products stay below 2^47).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 LONGEST_SEGMENT = 3
 LONGEST_KICK = 30
@@ -332,7 +336,7 @@ def improve_all(r: Ring) -> None:
 
 def kick(r: Ring) -> None:
     """A double bridge on three neighbouring segments, B C D to D C B; its ends will be looked at."""
-    ring, state = r.ring, r.state
+    state = r.state
     size = state[SIZE]
     longest = max(1, min(LONGEST_KICK, (size - 2) // 3))
     one = 1 + random_below(state, longest)
@@ -404,6 +408,32 @@ def search(r: Ring, kicks: int, enough: int) -> int:
         else:
             save(r)
     return kicks
+
+
+def start(
+    cost: NDArray[np.int64],
+    near: tuple[NDArray[np.int64], NDArray[np.int64]],
+    order: Sequence[int],
+    seed: int,
+    *,
+    as_lists: bool,
+) -> Ring:
+    """The ring ``order`` on ``cost`` (N, N), with the ``near`` hosts after and before each (N, WIDTH), unimproved.
+
+    Lists for the plain kernels, arrays for the compiled ones.
+    """
+    size = len(order)
+    ring = np.zeros(7 * size, dtype=np.int64)
+    ring[:size] = ring[2 * size : 3 * size] = order
+    ring[size : 2 * size] = np.argsort(ring[:size])
+    state = np.zeros(STATES, dtype=np.int64)
+    state[SIZE], state[WIDTH] = size, near[0].shape[1]
+    state[SYMMETRIC] = np.array_equal(cost, cost.T)
+    state[TOTAL] = cost[ring[:size], np.roll(ring[:size], -1)].sum()
+    state[LOW], state[SUMMED] = size, 1
+    state[RANDOM] = 1 + seed * 7919 % 2147483646
+    parts = (cost.ravel(), np.concatenate(near).ravel(), ring, state)
+    return Ring(*(part.tolist() if as_lists else part for part in parts))
 
 
 KERNELS = (
