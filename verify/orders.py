@@ -67,7 +67,7 @@ def dearest(start: Orders, price: Price, rng: np.random.Generator) -> Orders:
     """A dear order: of many random swaps the one that costs most, until none costs more."""
     if len(start) < 3:
         return start
-    orders = np.stack([rng.permutation(start) for _ in range(TRIES)])
+    orders = np.stack([np.concatenate([start[:1], rng.permutation(start[1:])]) for _ in range(TRIES)])
     costs = price(orders)
     current: Orders = orders[costs.argmax()]
     cost = float(costs.max())
