@@ -35,7 +35,7 @@ class PlacedOrder:
 
 
 def spread_orders(best: tuple[int, ...], price: Price, count: int, *, seed: int = 0) -> list[PlacedOrder]:
-    """``count`` different orders, nearest to 1/count, 2/count ... 1 of the range. Raises InputError.
+    """``count`` different orders, nearest to 1/count, 2/count ... 1 of the range, cheapest first. Raises InputError.
 
     Fewer where there are no more orders (of three hosts there are six); none where all cost the same.
     """
@@ -60,7 +60,7 @@ def spread_orders(best: tuple[int, ...], price: Price, count: int, *, seed: int 
         free[at] = False
         share = 100.0 * (float(costs[at]) - low) / (high - low)
         found.append(PlacedOrder(order=tuple(pool[at].tolist()), cost=float(costs[at]), percentile=share))
-    return found
+    return sorted(found, key=lambda one: one.cost)
 
 
 def dearest(start: Orders, price: Price, rng: np.random.Generator) -> Orders:
