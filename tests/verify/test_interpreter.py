@@ -35,9 +35,7 @@ class Fleet:
         tokens = [secrets.token_bytes(16) for _ in range(members)]
         listeners = [listen(HERE, (0, 0)) for _ in range(members)]
         ports = [sock.getsockname()[1] for sock in listeners]
-        meetings = [
-            Meeting(listeners[i], tokens[i], i, HERE, channels, LIMIT_NS) for i in range(members)
-        ]
+        meetings = [Meeting(listeners[i], tokens[i], i, HERE, channels, LIMIT_NS) for i in range(members)]
 
         def meet(i: int) -> None:
             dial = [[j, HERE, ports[j], tokens[j].hex()] for j in range(i)]
@@ -267,10 +265,19 @@ def test_the_tasks_refuse_what_they_cannot_do() -> None:
         collective.open_port(opening | {"token": "0000"}, resources)
     collective.open_port(opening, resources)
     program = {"program": 0, "rank": 0, "ranks": 2, "chunks": 2, "bytes": 10}
-    for change, text in (({"rank": 2}, "rank 2 of 2"), ({"chunks": 0}, "0 chunks"), ({"bytes": 1 << 50}, "bytes")):
+    for change, text in (
+        ({"rank": 2}, "rank 2 of 2"),
+        ({"chunks": 0}, "0 chunks"),
+        ({"bytes": 1 << 50}, "bytes"),
+    ):
         with pytest.raises(ValueError, match=text):
             collective.load(program | change | {"rows": []}, resources)
-    for row in ([4, 0, 1, -1, 0, 0, []], [0, 1, 1, -1, 0, 0, []], [0, 0, 3, -1, 0, 0, []], [0, 0, 1, -1, 0, 0, [0]]):
+    for row in (
+        [4, 0, 1, -1, 0, 0, []],
+        [0, 1, 1, -1, 0, 0, []],
+        [0, 0, 3, -1, 0, 0, []],
+        [0, 0, 1, -1, 0, 0, [0]],
+    ):
         with pytest.raises(ValueError, match="action 0"):
             collective.load(program | {"rows": [row]}, resources)
     with pytest.raises(ValueError, match="no connections"):

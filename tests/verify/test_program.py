@@ -130,7 +130,9 @@ def test_the_proof_finds_a_program_that_is_wrong() -> None:
     with pytest.raises(ValueError, match="in another order"):
         check_actions(spoiled(program, 1, swapped))
     with pytest.raises(ValueError, match="other messages"):
-        check_actions(spoiled(program, 1, [*own[:first], *[a for a in own[first + 1 :] if a.kind == DELIVER]]))
+        check_actions(
+            spoiled(program, 1, [*own[:first], *[a for a in own[first + 1 :] if a.kind == DELIVER]])
+        )
     with pytest.raises(ValueError, match="never delivers chunk 0"):
         check_actions(spoiled(program, 1, own[:-1]))
     early = [action._replace(after=()) if action.kind == DELIVER else action for action in own]
@@ -151,7 +153,9 @@ def test_the_proof_finds_ranks_that_wait_for_each_other_for_ever() -> None:
     program = Program(name="x", collective="all_reduce", ranks=2, chunks=1, channels=1, actions=actions)
     with pytest.raises(ValueError, match="wait for ever"):
         check_actions(program)
-    twice = compile_rounds("x", [*[[Transfer(0, 1, 0, 1, True)]] * 2, [Transfer(1, 0, 0, 1, False)]], 2, 1, "all_reduce")
+    twice = compile_rounds(
+        "x", [*[[Transfer(0, 1, 0, 1, True)]] * 2, [Transfer(1, 0, 0, 1, False)]], 2, 1, "all_reduce"
+    )
     with pytest.raises(ValueError, match="twice"):
         check_actions(twice)
 
