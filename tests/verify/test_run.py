@@ -196,7 +196,7 @@ def test_what_needs_no_run_is_answered_without_one(planned: tuple[Map, OrderPlan
 def test_what_does_not_belong_together_is_refused(
     planned: tuple[Map, OrderPlan], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    map_, plan = planned
+    _, plan = planned
     other = map_scan(rack_scan([3, 4], seed=9)[0], seed=1)
     files.save(other, tmp_path / "other.json")
     files.save(plan, tmp_path / "plan.json")
