@@ -58,7 +58,7 @@ def spread_orders(best: tuple[int, ...], price: Price, count: int, *, seed: int 
         target = low + (high - low) * number / count
         at = int(np.where(free, np.abs(costs - target), np.inf).argmin())
         free[at] = False
-        share = 100.0 * (float(costs[at]) - low) / (high - low)
+        share = min(100.0, 100.0 * (float(costs[at]) - low) / (high - low))
         found.append(PlacedOrder(order=tuple(pool[at].tolist()), cost=float(costs[at]), percentile=share))
     return sorted(found, key=lambda one: one.cost)
 

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy import stats
 
 from netprobe.core.errors import InputError
 from netprobe.verify.compare import ratio_of, verdict_of
 from netprobe.verify.contest import PROPOSED, ContestOptions, Record, compare, survey
 from netprobe.verify.correlate import correlate
-from netprobe.verify.orders import spread_orders
+from netprobe.verify.orders import Orders, spread_orders
 from netprobe.verify.runner import Batch, StoppedRunError
 
 times = st.floats(1e-6, 1e6)
@@ -69,8 +70,9 @@ def test_orders_lie_where_they_were_asked_for(size: int) -> None:
     racks = np.arange(size) // 4
     cost = np.where(racks[:, None] == racks, 1.0, 3.0) + np.random.default_rng(1).random((size, size)) * 0.1
 
-    def price(orders: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
-        return cost[orders, np.roll(orders, -1, axis=1)].sum(axis=1)  # type: ignore[no-any-return]
+    def price(orders: Orders) -> NDArray[np.float64]:
+        total: NDArray[np.float64] = cost[orders, np.roll(orders, -1, axis=1)].sum(axis=1)
+        return total
 
     found = spread_orders(tuple(range(size)), price, 6, seed=2)
     assert len({one.order for one in found}) == 6 and all(
@@ -100,7 +102,7 @@ class FakeRunner:
         self.noise = noise
 
     async def repeat(self, sequence: Sequence[int], limit_s: float) -> Batch:
-        found = []
+        found: list[float] = []
         for order in sequence:
             if len(self.ran) >= self.most:
                 return Batch(seconds=tuple(found), reason="a: the agent ended")
