@@ -12,8 +12,9 @@ from netprobe.core.errors import InputError, OutputExistsError
 
 SCAN, MAP, PLAN, HOSTFILE = "scan.json", "map.json", "plan.json", "hostfile"
 CAPACITY = "capacity.json"
+VERIFY = "verify.json"
 SAMPLES, JOURNAL, TRUTH = "scan.samples.npz", "scan.journal.jsonl", "truth.json"
-OURS = (SCAN, "scan.json.npz", SAMPLES, JOURNAL, MAP, "map.json.npz", CAPACITY, PLAN, HOSTFILE, TRUTH)
+OURS = (SCAN, "scan.json.npz", SAMPLES, JOURNAL, MAP, "map.json.npz", CAPACITY, PLAN, HOSTFILE, TRUTH, VERIFY)
 OLD = ".old"
 _GO_ON = {"scan": "netprobe map", "map": "netprobe plan", "plan": "netprobe export"}
 _HEAD_BYTES = 4096
