@@ -19,7 +19,7 @@ from netprobe.plan.costs.delta import Evaluation
 from netprobe.plan.costs.model import RoundModel, cached_phases
 from netprobe.plan.costs.tree import HALF, TreeModel, both_trees
 
-HOT, COLD = 0.02, 0.0005
+HOT, COLD = 0.005, 0.0002
 """Temperatures of the first and the last step, as shares of the cost of the start."""
 SHARES = (0.55, 0.25, 0.10, 0.10)
 """Of the moves: two ranks swapped, aligned blocks exchanged, any blocks exchanged, a block moved."""
