@@ -58,9 +58,7 @@ def anneal(
     heat = np.geomspace(HOT, COLD, steps) * first.cost
     slack = heat * rng.standard_exponential(steps)
     sign = -1.0 if maximize else 1.0
-    wanted = compiled is not False
-    kernel = kernels() if wanted else None
-    if kernel is None:
+    if compiled is False or kernels() is None:
         order, cost = _plain(first, moves, slack, sign)
     else:
         order, cost = _compiled(model, link_cost, start, moves, slack, sign)
@@ -68,7 +66,10 @@ def anneal(
 
 
 def drawn_moves(rng: np.random.Generator, size: int, steps: int) -> NDArray[np.int64]:
-    """Moves (``steps``, 4) among ``size`` >= 3 ranks that leave rank 0 alone: kind, first, second or last, length or to."""
+    """Moves (``steps``, 4) among ``size`` >= 3 ranks that leave rank 0 alone.
+
+    A row is (EXCHANGE, lower block, upper block, their length) or (MOVE, first, last, to), as ``Evaluation`` has them.
+    """
     kind = rng.choice(4, size=steps, p=SHARES)
     draw = rng.random((steps, 3))
     # Lengths of two to the power of, up to half the ranks.

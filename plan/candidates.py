@@ -52,6 +52,11 @@ def turned(given: Sequence[int], root: int, model: CostModel) -> list[int]:
     return order
 
 
+def is_sum_ring(model: CostModel, objective: Objective) -> bool:
+    """Whether the hops of a ring are added: the one cost that orders are not tuned to noise by."""
+    return model.name == "ring" and objective == "sum"
+
+
 def leaf_candidate(model: CostModel, objective: Objective, denoised: LinkCost, root: int) -> Candidate:
     """The leaf order, or that dealt out where the algorithm prefers it: nothing is searched."""
     leaf = leaf_order(denoised.matrix(), root)

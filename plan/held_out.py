@@ -14,7 +14,7 @@ import numpy as np
 
 from netprobe.core.matrix import FloatMatrix
 from netprobe.core.plan import Objective
-from netprobe.plan.candidates import leaf_candidate, price, sought_candidate
+from netprobe.plan.candidates import is_sum_ring, leaf_candidate, price, sought_candidate
 from netprobe.plan.costs import CostModel, LinkCost
 
 CLOSE = 0.02
@@ -82,7 +82,7 @@ def held_out_costs(
     for fold in folds:
         denoised, unseen = fold.denoised.among(hosts), fold.unseen.among(hosts)
         leaf = leaf_candidate(model, objective, denoised, given[0])
-        search = denoised if model.name == "ring" else fold.search.among(hosts)
+        search = denoised if is_sum_ring(model, objective) else fold.search.among(hosts)
         sought = sought_candidate(
             model, objective, search, given, leaf.order, seed=seed, iterations=iterations, runs=1
         )
@@ -102,12 +102,16 @@ class Choice:
 
 
 def choose(
-    costs: Mapping[str, float], search_costs: Mapping[str, float], held_out: Mapping[str, float]
+    costs: Mapping[str, float],
+    search_costs: Mapping[str, float],
+    held_out: Mapping[str, float],
+    *,
+    alike: bool = True,
 ) -> Choice:
     """Which candidate to take, by kind: the one with the least held-out cost whose ``costs`` are no worse than given.
 
     Without a held-out cost the one that is least on the costs searched on. A given order whose held-out cost is
-    within `CLOSE` of the least is kept.
+    within `CLOSE` of the least is kept, unless it is not ``alike``; that it costs no less is reason enough.
     """
     # A plan never makes the given order dearer on the map itself.
     able = [kind for kind in costs if costs[kind] <= costs["given"]]
@@ -116,7 +120,7 @@ def choose(
         judged = {kind: held_out.get("annealed" if kind == "polished" else kind, math.inf) for kind in able}
         best = min(able, key=lambda kind: (judged[kind], search_costs[kind]))
         least = judged[best]
-        if held_out["given"] <= least * (1 + CLOSE):
+        if held_out["given"] <= least * (1 + CLOSE if alike else 1):
             above = held_out["given"] / least - 1 if least else 0.0
             why = (
                 "no other costs less on readings held out"

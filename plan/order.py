@@ -19,6 +19,7 @@ from netprobe.core.plan import HeldOutOrders, Objective, OrderPlan, OrderSolver
 from netprobe.plan.candidates import (
     RINGS,
     Candidate,
+    is_sum_ring,
     leaf_candidate,
     price,
     sought_candidate,
@@ -29,8 +30,9 @@ from netprobe.plan.costs import CostModel, LinkCost, cost_model
 from netprobe.plan.figures import random_orders
 from netprobe.plan.held_out import CLOSE, Choice, Links, Readings, choose, held_out_costs
 from netprobe.plan.order_proof import crossings_of, group_by_host, verify_order_plan
-from netprobe.plan.polish import polish
+from netprobe.plan.polish import check_polish, polish
 from netprobe.plan.registry import PlanKind, register, verify_plan
+from netprobe.plan.ring import ring_cost
 
 MESSAGE_BYTES = 1_000_000
 """The message whose time is the cost of a link where only goodput was measured, and no size is asked for."""
@@ -107,9 +109,9 @@ def build_order_plan(
     model = cost_model(algorithm)
     if objective == "bottleneck" and algorithm != "ring":
         raise InputError(f"the objective bottleneck is one of the algorithm ring, and not of {algorithm}")
-    _check_limits(time_s, exact_s)
     names = [host.name for host in hosts]
     ranked = _ranked(names, left_out)
+    _check_limits(model, time_s, exact_s, len(ranked))
     for what, matrix in (("costs", cost_s), ("times a byte", beta_s_per_byte)):
         if matrix is not None and matrix.shape != (len(hosts), len(hosts)):
             raise InputError(f"{what} of shape {matrix.shape} for {len(hosts)} hosts")
@@ -150,7 +152,7 @@ def build_order_plan(
         held = held_out_costs(model, objective, folds, kept, given, seed=seed, iterations=iterations)
         costs = {entry.kind: price(model, objective, entry.order, link) for entry in made}
         on_search = {entry.kind: price(model, objective, entry.order, search) for entry in made}
-        choice = choose(costs, on_search, held)
+        choice = choose(costs, on_search, held, alike=_alike(model, objective, made, link))
         chosen = next(entry for entry in made if entry.kind == choice.kind)
         order = list(chosen.order)
         cost = costs[choice.kind]
@@ -168,7 +170,9 @@ def build_order_plan(
                 kind=choice.kind,
                 candidates_s={kind: round_float(value) for kind, value in costs.items()},
                 held_out_s={kind: round_float(value) for kind, value in held.items()},
-                raw_share=0.0 if search is link or model.name == "ring" else (readings or Readings()).raw_share,
+                raw_share=0.0
+                if search is link or model.name == "ring"
+                else (readings or Readings()).raw_share,
                 runs=sum(entry.runs for entry in made),
                 steps=sum(entry.steps for entry in made),
                 text=choice.why,
@@ -207,7 +211,7 @@ def advice(choice: Choice, cost_s: float, cost_given_s: float, held: Mapping[str
     """What the figures say, in a sentence."""
     if choice.kept_given is not None:
         return f"keep your order: {choice.kept_given}"
-    if choice.kind == "given" or cost_given_s <= cost_s:
+    if choice.kind == "given" or (not held and cost_given_s <= cost_s):
         return "keep your order: none that costs less was found"
     if held and held[_judged(choice.kind)] > 0:
         gain = held["given"] / held[_judged(choice.kind)]
@@ -237,33 +241,48 @@ def _candidates(
     time_s: float | None,
     exact_s: float | None,
 ) -> list[Candidate]:
-    """Given, leaf, sought, and where it is asked for polished; a plain ring is sought on the map's own costs."""
-    if model.name == "ring":
+    """Given, leaf, sought, and where it is asked for polished; a sum of hops is sought on the map's own costs."""
+    if is_sum_ring(model, objective):
         search = link
     leaf = leaf_candidate(model, objective, link, given[0])
     sought = sought_candidate(
         model, objective, search, given, leaf.order, seed=seed, iterations=iterations, time_s=time_s
     )
     found = [Candidate(kind="given", order=tuple(given)), sought]
-    if model.name not in RINGS:
+    if not is_sum_ring(model, objective):
         found.insert(1, leaf)
-    elif search is not link:
+    if model.name in RINGS and search is not link:
         # What was proven of the costs searched on says nothing of the map's.
         found[-1] = Candidate(kind="ring", order=sought.order, runs=sought.runs, steps=sought.steps)
     if exact_s is not None:
-        if model.name in RINGS:
-            raise InputError(f"an exact search of {model.name}: the ring's own solver proves small rings")
         better = polish(model, search, sought.order, seconds=exact_s, seed=seed)
         if model.cost(better.order, search) < model.cost(sought.order, search):
             found.append(Candidate(kind="polished", order=better.order))
     return found
 
 
+def _alike(model: CostModel, objective: Objective, made: Sequence[Candidate], link: LinkCost) -> bool:
+    """Whether the given order may be kept for being nearly as good.
+
+    A largest hop says nothing of the others, which share the uplinks: the sum of the hops has to be near too.
+    """
+    if model.name not in RINGS or is_sum_ring(model, objective):
+        return True
+    sums = [ring_cost(link.matrix(), entry.order) for entry in made]
+    return sums[0] <= min(sums) * (1 + CLOSE)
+
+
+def _raw_share(model: CostModel, objective: Objective, readings: Readings | None) -> float:
+    if readings is None or readings.search is None or is_sum_ring(model, objective):
+        return 0.0
+    return readings.raw_share
+
+
 def _held_out(readings: Readings | None, held: Mapping[str, float], kind: str) -> HeldOutOrders:
     if readings is None:
-        return HeldOutOrders(text="not known: no readings were given beside the map")
+        return HeldOutOrders(text="not known: the scan of the map was not given")
     if not held:
-        return HeldOutOrders(text=readings.text or "not known: no readings were held out")
+        return HeldOutOrders(text=readings.text or "not known: the scan of the map was not given")
     return HeldOutOrders(
         folds=len(readings.folds),
         pairs=readings.pairs,
@@ -274,7 +293,13 @@ def _held_out(readings: Readings | None, held: Mapping[str, float], kind: str) -
     )
 
 
-def _check_limits(time_s: float | None, exact_s: float | None) -> None:
+def _check_limits(model: CostModel, time_s: float | None, exact_s: float | None, hosts: int) -> None:
+    if exact_s is not None:
+        if model.name in RINGS:
+            raise InputError(
+                f"an exact search of {model.name}: its own solver proves small rings, leave it out"
+            )
+        check_polish(hosts)
     for what, value in (("a time", time_s), ("an exact search", exact_s)):
         if value is not None and not 0 < value <= 86_400:
             raise InputError(f"{what} of {value:g} s: more than 0 and at most 86400 are needed")

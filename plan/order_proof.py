@@ -78,11 +78,13 @@ def _verify_compared(plan: OrderPlan, slack: float) -> None:
         if stated is None or not math.isclose(stated, plan.cost_s, rel_tol=DIGITS):
             raise ValueError("solver.candidates_s does not give its kind the cost_s of the plan")
         if (plan.kept_given is not None) and plan.solver.kind != "given":
-            raise ValueError(f"kept_given says the given order was kept, and solver.kind is {plan.solver.kind}")
+            raise ValueError(
+                f"kept_given says the given order was kept, and solver.kind is {plan.solver.kind}"
+            )
     held = plan.held_out
-    if held is not None and held.cost_s is not None and held.cost_given_s is not None:
-        if held.cost_s > held.cost_given_s * slack:
-            raise ValueError("held_out.cost_s is above held_out.cost_given_s: your order should have been kept")
+    known = held is not None and held.cost_s is not None and held.cost_given_s is not None
+    if held and known and (held.cost_s or 0.0) > (held.cost_given_s or 0.0) * slack:
+        raise ValueError("held_out.cost_s is above held_out.cost_given_s: your order should have been kept")
 
 
 def verify_against_map(plan: OrderPlan, document: Map, *, source: str | None = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -37,14 +38,9 @@ def polish(
     size = len(start)
     if not (np.isfinite(seconds) and seconds > 0):
         raise InputError(f"an exact search of {seconds:g} s: a number above 0 is needed")
-    if size > MOST_HOSTS:
-        raise InputError(f"an exact search of {size} hosts: {MOST_HOSTS} at most can be tried; leave it out")
-    try:
-        from ortools.sat.python import cp_model
-    except ImportError:
-        raise InputError(
-            "an exact search needs OR-tools, which is not installed: pip install ortools, or leave it out"
-        ) from None
+    check_polish(size)
+    from ortools.sat.python import cp_model
+
     if size < 3:
         return Polished(order=tuple(start), proven=True)
     problem = cp_model.CpModel()
@@ -63,6 +59,16 @@ def polish(
         return Polished(order=tuple(start), proven=False)
     order = tuple(int(solver.value(variable)) for variable in host)
     return Polished(order=order, proven=status == cp_model.OPTIMAL)
+
+
+def check_polish(hosts: int) -> None:
+    """Raises InputError where OR-tools is not installed, and for more than MOST_HOSTS hosts."""
+    if hosts > MOST_HOSTS:
+        raise InputError(f"an exact search of {hosts} hosts: {MOST_HOSTS} at most can be tried; leave it out")
+    if find_spec("ortools") is None:
+        raise InputError(
+            "an exact search needs OR-tools, which is not installed: pip install ortools, or leave it out"
+        )
 
 
 def _objective(problem: Any, host: list[Any], model: CostModel, link_cost: LinkCost) -> Any:
