@@ -10,9 +10,10 @@ import pytest
 from netprobe.core.capacity import Capacity
 from netprobe.core.document import Document, canonical_sha256, load_document
 from netprobe.core.map import Map
+from netprobe.core.plan import OrderPlan
 from netprobe.core.scan import Scan
 from netprobe.lab import load_truth
-from netprobe.plan import load_plan
+from netprobe.plan import load_plan, verify_against_map
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 
@@ -41,6 +42,7 @@ GOLDEN = Path(__file__).parent.parent / "golden"
             "b077b9c4e6d9150cdc3cb2efb97a7dce6af0b4b2b19217a47a80bbbd50b7d236",
         ),
         ("plan-1.0.json", load_plan, "4379b95a38fdb82ff577a26de8ef35bbc472f6853a75c9d29ce75b0f5f5cfeb2"),
+        ("plan-1.1.json", load_plan, "b3ee738f38ccd15bc1010295357c1db6a1c09e65a6d5393cba0197e9259257f5"),
         ("truth-1.0.json", load_truth, "47e5fed535552f5ac76e903b8e0165de6c4ffb0d33e19fb0cfcc6acacb806f1f"),
     ],
 )
@@ -53,9 +55,11 @@ def test_an_old_document_loads_with_its_old_hash(
 def test_children_name_their_parents() -> None:
     scan, map_ = load_document(Scan, GOLDEN / "scan-1.0.json"), load_document(Map, GOLDEN / "map-1.0.json")
     assert [parent.sha256 for parent in map_.parents] == [canonical_sha256(scan)]
-    assert [parent.sha256 for parent in load_plan(GOLDEN / "plan-1.0.json").parents] == [
-        canonical_sha256(map_)
-    ]
+    for name in ("plan-1.0.json", "plan-1.1.json"):
+        plan = load_plan(GOLDEN / name)
+        assert [parent.sha256 for parent in plan.parents] == [canonical_sha256(map_)]
+        assert isinstance(plan, OrderPlan)
+        verify_against_map(plan, map_)
 
 
 def test_a_golden_scan_has_every_measurement_and_its_capacity_names_it() -> None:

@@ -34,7 +34,7 @@ def random_links(size: int, seed: int, *, sized: bool) -> LinkCost:
     return LinkCost(alpha_s=rng.random((size, size)), beta_s_per_byte=beta, size_bytes=2.5 if sized else 0.0)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=12)
 @given(st.integers(3, 300), st.integers(0, 2**32))
 def test_every_move_drawn_is_possible_and_leaves_rank_0_alone(size: int, seed: int) -> None:
     for kind, a, b, c in drawn_moves(np.random.default_rng(seed), size, 300).tolist():
@@ -44,7 +44,7 @@ def test_every_move_drawn_is_possible_and_leaves_rank_0_alone(size: int, seed: i
             assert 1 <= a < b <= size and 1 <= c <= size - (b - a)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=15)
 @given(names, st.integers(1, 40), st.integers(0, 1000), st.booleans(), st.booleans())
 def test_a_run_never_ends_above_its_start_and_prices_as_the_model_does(
     name: str, size: int, seed: int, sized: bool, maximize: bool
@@ -87,7 +87,7 @@ def test_numba_changes_no_bit(name: str) -> None:
         assert anneal(model, link, range(size), steps=1500, seed=2, compiled=True) == plain
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=15)
 @given(st.integers(1, 60), st.integers(0, 1000), st.data())
 def test_leaves_are_an_order_with_the_root_first_and_groups_together(
     size: int, seed: int, data: st.DataObject
@@ -116,7 +116,7 @@ def test_dealt_ranks_are_far_apart_where_leaves_are_near() -> None:
     assert leaf_candidate(model, "sum", link, 0).order == tuple(dealt(leaf))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 @given(st.sampled_from(list(MODELS)), st.integers(1, 40), st.integers(0, 1000), st.booleans())
 def test_candidates_hold_for_any_number_of_hosts(name: str, size: int, seed: int, sized: bool) -> None:
     model, link = cost_model(name), random_links(size, seed, sized=sized)
@@ -135,7 +135,7 @@ def test_candidates_hold_for_any_number_of_hosts(name: str, size: int, seed: int
         assert price(model, "sum", worst, link) >= given_cost * (1 - 1e-9)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=8)
 @given(names, st.integers(3, 24), st.sampled_from([1e-9, 1e-3, 1.0, 7.0, 1e6]), st.booleans())
 def test_the_unit_decides_nothing(name: str, size: int, scale: float, sized: bool) -> None:
     link = random_links(size, size, sized=sized)

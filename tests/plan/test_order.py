@@ -161,7 +161,7 @@ def test_a_plan_is_checked_against_its_map() -> None:
         verify_against_map(fewer, document)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 @given(st.sampled_from(list(MODELS)), st.integers(1, 24), st.integers(0, 99), st.booleans())
 def test_a_plan_of_any_algorithm_proves_itself(algorithm: str, size: int, seed: int, sized: bool) -> None:
     rng = np.random.default_rng(seed)
@@ -196,7 +196,7 @@ def test_a_plan_of_any_algorithm_proves_itself(algorithm: str, size: int, seed: 
     assert OrderPlan.model_validate(dump(plan)) == plan
 
 
-@settings(deadline=None, max_examples=8)
+@settings(deadline=None, max_examples=4)
 @given(st.randoms(use_true_random=False), st.sampled_from(["halving-doubling", "nccl-tree", "bcube"]))
 def test_the_order_of_the_list_decides_only_the_root_of_any_algorithm(
     rng: random.Random, algorithm: str
