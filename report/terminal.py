@@ -158,6 +158,8 @@ def order_text(plan: OrderPlan) -> str:
         line = f"your order is kept: {plan.kept_given} ({what}: {seconds(plan.cost_s)})"
     elif gain > 1.0005:
         line += f" ({gain:.2f}x)"
+    elif plan.solver is not None and plan.solver.kind != "given" and plan.held_out and plan.held_out.folds:
+        line += ": alike on the map"
     else:
         line += ": your order is already as good"
     if plan.crossings is not None and plan.crossings_given is not None:

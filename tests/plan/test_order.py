@@ -300,7 +300,7 @@ def test_bad_requests_of_algorithms_are_refused() -> None:
         ({"beta_s_per_byte": np.zeros((2, 2)), "size_bytes": 5}, "times a byte of shape"),
     ):
         with pytest.raises(InputError, match=message):
-            build_order_plan(named(3), cost, **more)  # type: ignore[arg-type]
+            build_order_plan(named(3), cost, **more)
 
 
 def test_a_plan_that_lies_is_refused() -> None:
