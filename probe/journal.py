@@ -8,9 +8,11 @@ with its samples or a note about a host. A line goes out in one write, so at mos
 from __future__ import annotations
 
 import base64
+import binascii
 import contextlib
 import fcntl
 import json
+import operator
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,10 +34,12 @@ _PLAIN = (
     "sent", "received", "duplicates",
     "rejected", "beside", "reason",
 )  # fmt: skip
+_plain_values = operator.attrgetter(*_PLAIN)
 _RECORDS: dict[str, type[GoodputReading | PathReading]] = {"goodput": GoodputReading, "path": PathReading}
 _TEXTS = frozenset({"measurement", "method", "stamps", "reason"})
 _SECONDS = frozenset({"started_s", "duration_s"})
 _MOST = 1 << 31
+MAX_VIA = 400
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 _ARRAYS = {"seq": "<u4", "sent_at_s": "<f8", "rtt_s": "<f8"}
 
@@ -53,6 +57,8 @@ class JournalRecord:
     """Ids of what is measured, in order; empty when the header does not say."""
     measuring: dict[str, Any] = field(default_factory=dict)
     """What was asked to be measured, with its budget, in the words of a command line; may be empty."""
+    via: str | None = None
+    """How its hosts were reached, as a command line said: to be shown, never to be run."""
     boots: dict[str, str] = field(default_factory=dict)
     """The last known ``boot_id`` of each host."""
     whole_bytes: int = 0
@@ -73,6 +79,7 @@ class Journal:
         *,
         measurements: Sequence[str] = (),
         measuring: Mapping[str, Any] | None = None,
+        via: str | None = None,
     ) -> None:
         try:
             self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o666)
@@ -91,6 +98,7 @@ class Journal:
         }
         header |= {"measurements": list(measurements)} if measurements else {}
         header |= {"measuring": dict(measuring)} if measuring else {}
+        header |= {"via": via} if via else {}
         try:
             self._write(header)
         except OSError as error:
@@ -131,12 +139,14 @@ class Journal:
 
     def visit(self, visit: VisitResult) -> None:
         """Append a visit."""
-        record: dict[str, Any] = {key: getattr(visit, key) for key in _PLAIN}
+        record: dict[str, Any] = dict(zip(_PLAIN, _plain_values(visit)))
         for key in _RECORDS:
             if (reading := getattr(visit, key)) is not None:
                 record[key] = reading.model_dump(mode="json")
         samples = {
-            key: base64.b64encode(np.ascontiguousarray(getattr(visit, key), dtype=kind).tobytes()).decode()
+            key: binascii.b2a_base64(
+                getattr(visit, key).astype(kind, copy=False).tobytes(), newline=False
+            ).decode()
             for key, kind in _ARRAYS.items()
         }
         self._write({"visit": record, "samples": samples})
@@ -184,6 +194,7 @@ def read_journal(path: Path) -> JournalRecord:
         options = dict(header["options"])
         measurements = tuple(str(id_) for id_ in header.get("measurements", ()))
         measuring = dict(header.get("measuring", {}))
+        via = None if header.get("via") is None else str(header["via"])[:MAX_VIA]
     except (ValueError, KeyError, TypeError, RecursionError, ValidationError):
         raise DocumentError("a journal whose header cannot be read", source=source) from None
     visits: list[VisitResult] = []
@@ -218,6 +229,7 @@ def read_journal(path: Path) -> JournalRecord:
         torn=torn,
         measurements=measurements,
         measuring=measuring,
+        via=via,
         boots=boots,
         whole_bytes=content.rfind(b"\n") + 1,
     )
