@@ -25,6 +25,7 @@ COMMANDS = {
     "capacity": _in("capacity", "capacity", "Measure what each host and each group's uplink carries."),
     "plan": _in("plan", "app", "Make a communication plan from a map."),
     "export": _in("export", "app", "Write a plan as a launcher's own file."),
+    "check-order": _in("check_order", "check_order", "Say whether the ranks run where a plan puts them."),
     "eval": _in("evaluate", "eval_", "Judge a scan or a map: PAIA, ARI, AMI, purity."),
     "import": _in("importing", "app", "Make a document of what others measured."),
     "doctor": _in("doctor", "doctor", "Say what this machine offers, and what each host lacks."),
