@@ -1,10 +1,12 @@
 """Solvers: from distances to plans, and the one public loader of plan documents.
 
     ring.py        the ring solver: pure search, restarts, proof or bound     (numbers in, numbers out)
-    moves.py       2-opt, Or-opt and kicks on one ring
+    moves.py       2-opt, Or-opt, 3-opt and kicks on one ring: kernels
+    compiled.py    kernels made quick where numba is installed
     construct.py   rings to start from, neighbour lists, costs in whole units
     exact.py       proven best rings of a few hosts
     bounds.py      lower bounds of any ring
+    onetree.py     Held and Karp's bound, for directed costs too
     anneal.py      one run of annealing, for all that is no ring; anneal_kernels.py, the same for numba to compile
     leaves.py      orders to start from: the leaves of the hierarchy
     polish.py      the best order of a few hosts, by CP-SAT
