@@ -10,7 +10,6 @@ import numpy as np
 
 from netprobe.core.plan import Objective
 from netprobe.plan.anneal import anneal
-from netprobe.plan.construct import SCALE
 from netprobe.plan.costs import CostModel, LinkCost
 from netprobe.plan.leaves import dealt, leaf_order
 from netprobe.plan.ring import ring_cost, solve_ring
@@ -19,6 +18,8 @@ STEPS_A_HOST = 2_000
 MOST_STEPS = 100_000
 RUNS = 2
 """Annealing runs from the leaf order."""
+SCALE = float(1 << 40)
+"""Whole units of the dearest cost that annealing compares by."""
 RINGS = ("ring", "chunked-ring")
 """Algorithms whose order the ring solver seeks, the first by the sum of its hops, the second by the largest."""
 
