@@ -19,6 +19,7 @@ from netprobe.core.verify import Comparison, RankCorrelation, VerifiedOrder, Ver
 from netprobe.formats import load_hosts
 from netprobe.pipeline import files
 from netprobe.plan import load_plan, verify_against_map
+from netprobe.plan.candidates import turned
 from netprobe.plan.costs import cost_model
 from netprobe.plan.order import plain_host
 from netprobe.probe.events import OnEvent, ignore
@@ -159,12 +160,14 @@ class _Case:
             )
 
     def baseline(self, names: Sequence[str]) -> list[str]:
-        """The given order, or the file's, from the plan's rank 0 on (as the plan priced it)."""
+        """The file's order, or the given one under the plan's rank 0 (as the plan priced it)."""
         hosts = self.plan.hosts if self.against.hosts is None else self.against.hosts
         found = [host.name for host in hosts if host.name in set(names)]
+        if self.against.hosts is not None:
+            return found
         first = next(name for name in self.plan.order if name in set(names))
-        turn = found.index(first) if self.against.hosts is None else 0
-        return [*found[turn:], *found[:turn]]
+        order = turned(range(len(found)), found.index(first), cost_model(self.plan.algorithm))
+        return [found[place] for place in order]
 
     def contenders(self, names: Sequence[str], up: Sequence[int]) -> Contenders:
         """The orders of ``up`` (indices into ``names``)."""

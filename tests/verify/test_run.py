@@ -207,7 +207,7 @@ def test_what_does_not_belong_together_is_refused(
         (["--against", str(tmp_path / "hosts")], "its hosts differ from those of the plan"),
         (["--against", "nowhere"], "neither given nor random nor a file"),
         (["--orders", "3"], "give --map"),
-        (["--algorithm", "magic"], "no collective 'magic': known are ring"),
+        (["--algorithm", "magic"], "no algorithm 'magic': known are ring"),
         (["--size", "32"], "a number and one of"),
         (["--precision", "5"], "a share such as 5% is needed"),
         (["--precision", "900%"], "0.1 % to 100 % are allowed"),
