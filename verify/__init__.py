@@ -1,0 +1,1 @@
+"""An order against another one on the wire."""
