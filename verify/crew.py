@@ -21,6 +21,7 @@ from typing import IO, Any
 
 from netprobe.core.errors import NothingMeasuredError
 from netprobe.core.text import one_line
+from netprobe.probe.diagnose import explain
 from netprobe.probe.exec_launcher import DESCRIPTORS_PER_CHILD, SPARE_DESCRIPTORS, allow_descriptors
 from netprobe.probe.process import has_ended, signal_group
 
@@ -43,9 +44,9 @@ class LibraryError(NothingMeasuredError):
 class _Member:
     name: str
     child: subprocess.Popen[bytes]
+    noise: deque[str]
     pending: bytes = b""
     buffers: dict[int, bytes] = field(default_factory=dict)
-    noise: deque[str] = field(default_factory=lambda: deque(maxlen=NOISE_LINES))
     messages: deque[dict[str, Any]] = field(default_factory=deque)
 
     def __post_init__(self) -> None:
@@ -69,6 +70,14 @@ class _Member:
                 self.noise.append(one_line(line[:4096].decode("utf-8", "replace"), 300))
 
 
+def reason_of(member: _Member) -> str:
+    """Why a process ended, on one line."""
+    said = "\n".join(member.noise)
+    cause = "it ended early"
+    found = explain(stderr=said, stdout="", code=None, target=member.name, python="python3", cause=cause)
+    return found.reason
+
+
 def parse_message(line: bytes) -> dict[str, Any] | None:
     """The object of a line ``netprobe {...}``; None for any other line."""
     if not line.startswith(PREFIX) or len(line) > MAX_LINE_BYTES:
@@ -83,7 +92,8 @@ def parse_message(line: bytes) -> dict[str, Any] | None:
 class Crew:
     """Starts processes, speaks with them, ends them. Use it as a context manager."""
 
-    def __init__(self) -> None:
+    def __init__(self, noise_lines: int = NOISE_LINES) -> None:
+        self.noise_lines = noise_lines
         self.members: list[_Member] = []
         self._selector = selectors.DefaultSelector()
 
@@ -108,7 +118,7 @@ class Crew:
             )
         except OSError as error:
             raise LibraryError(f"cannot run {argv[0]!r}: {error.strerror}") from None
-        member = _Member(name, child)
+        member = _Member(name, child, deque(maxlen=self.noise_lines))
         self.members.append(member)
         for stream in member.outputs:
             os.set_blocking(stream.fileno(), False)
@@ -157,7 +167,19 @@ class Crew:
             return
         speaker = next((member for member in ended if member.noise), ended[0])
         # Collected by close(): until then its number is surely its own.
-        raise LibraryError(f"{speaker.name} ended early: {reason_in(speaker.noise)}")
+        raise LibraryError(f"{speaker.name}: {reason_of(speaker)}")
+
+    def collect(self, index: int, deadline: float) -> list[str]:
+        """All lines of a process, once it has ended well. Raises LibraryError when it fails, or goes on too long."""
+        member = self.members[index]
+        while not has_ended(member.child):
+            if time.monotonic() >= deadline:
+                raise LibraryError(f"{member.name} has not ended in time")
+            self._pump(min(0.5, max(0.0, deadline - time.monotonic())))
+        self._pump(POLL_S)
+        if member.child.wait() != 0:
+            raise LibraryError(f"{member.name}: {reason_of(member)}")
+        return list(member.noise)
 
     def _pump(self, timeout_s: float) -> None:
         for key, _ in self._selector.select(timeout_s):
@@ -215,13 +237,3 @@ class Crew:
                 stream.close()
         self._selector.close()
         self.members.clear()
-
-
-def reason_in(lines: Sequence[str] | deque[str]) -> str:
-    """The line that tells most of why a library ended."""
-    telling = ("error", "cannot", "refuse", "not found", "no such", "denied", "not enough", "allreduce:", "allow")
-    framed = [line for line in lines if line.strip("-*= ")]
-    for line in framed:
-        if any(word in line.lower() for word in telling):
-            return line
-    return framed[-1] if framed else "it does not say why"

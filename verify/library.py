@@ -11,7 +11,6 @@ likes, so that orders can be compared interleaved.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -48,9 +47,15 @@ class LibrarySession(Protocol):
 class Library(Protocol):
     """Opens sessions."""
 
-    name: str
-    algorithms: Sequence[str]
-    """The algorithms it can be told to use, the first by default."""
+    @property
+    def name(self) -> str:
+        """As the user calls it."""
+        ...
+
+    @property
+    def algorithms(self) -> Sequence[str]:
+        """The algorithms it can be told to use, the first by default."""
+        ...
 
     def open(
         self, hosts: Sequence[Host], *, algorithm: str, start_timeout_s: float
@@ -115,10 +120,9 @@ def seconds_in(message: dict[str, Any], who: str) -> float:
     if message.get("correct") is not True:
         raise LibraryError(f"{who} summed wrongly: its all-reduce gave other numbers than it had to")
     found = message.get("seconds")
-    is_number = isinstance(found, (int, float)) and not isinstance(found, bool)
-    if not is_number or not math.isfinite(found) or not 0 < found < MAX_TRIAL_S:
-        raise LibraryError(f"{who} answers with no time: {one_line(str(found), 60)!r}")
-    return float(found)
+    if isinstance(found, (int, float)) and not isinstance(found, bool) and 0 < found < MAX_TRIAL_S:
+        return float(found)
+    raise LibraryError(f"{who} answers with no time: {one_line(str(found)[:200], 60)!r}")
 
 
 def text_in(message: dict[str, Any], key: str, limit: int = 80) -> str:

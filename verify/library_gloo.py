@@ -1,7 +1,7 @@
 """Gloo's all_reduce through torch.distributed: one process a host, started the way agents are.
 
-torch sorts the ranks of a group made inside another one, so each order gets a process group of its own, made anew when the
-order changes; a smaller all-reduce opens its connections before the timed one.
+torch sorts the ranks of a group made inside another one, so each order gets a process group of its own, made anew when
+the order changes; a smaller all-reduce opens its connections before the timed one.
 """
 
 from __future__ import annotations
@@ -50,12 +50,19 @@ class GlooLibrary:
         addresses = [LOOPBACK if self._launcher.local else host.address for host in hosts]
         for host, address in zip(hosts, addresses):
             if address is None:
-                raise InputError(f"host {host.name!r} has no address for Gloo to bind to: give the scan's hosts")
+                raise InputError(
+                    f"host {host.name!r} has no address for Gloo to bind to: give the scan's hosts"
+                )
         deadline = time.monotonic() + start_timeout_s
         with Crew() as crew:
             self._start(crew, hosts, deadline)
             for i in range(len(hosts)):
-                settings = {"index": i, "hosts": len(hosts), "address": addresses[i], "timeout_s": start_timeout_s}
+                settings = {
+                    "index": i,
+                    "hosts": len(hosts),
+                    "address": addresses[i],
+                    "timeout_s": start_timeout_s,
+                }
                 crew.send(i, _line(settings))
             ready = [crew.receive(i, "ready", deadline) for i in range(len(hosts))]
             port = crew.receive(0, "port", deadline)["port"]

@@ -20,7 +20,9 @@ def script(name: str) -> str:
 def in_arguments(name: str, python: str = "python3") -> list[str]:
     """An argv that holds the script itself: for launchers that give standard input to one rank only."""
     packed = base64.b64encode(zlib.compress(script(name).encode("utf-8"), 9)).decode("ascii")
-    code = f"import base64,zlib;exec(compile(zlib.decompress(base64.b64decode('{packed}')),'netprobe','exec'))"
+    code = (
+        f"import base64,zlib;exec(compile(zlib.decompress(base64.b64decode('{packed}')),'netprobe','exec'))"
+    )
     return [*shlex.split(python), "-B", "-c", code]
 
 
