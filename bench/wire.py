@@ -1,0 +1,278 @@
+"""Open MPI's and Gloo's all-reduce in netprobe's order against random ones, on a lab with 4:1 uplinks."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from _tables import heading, table
+
+from netprobe.core.capacity import Capacity
+from netprobe.core.document import load_document
+from netprobe.core.hosts import Host, read_hosts_file
+from netprobe.lab import Lab, load_spec, temporary
+from netprobe.pipeline.libraries import library_named
+from netprobe.plan import load_plan
+from netprobe.plan.costs import cost_model
+from netprobe.plan.shared_links import shared_time_s, worst_uplink_crossings
+from netprobe.probe.via import parse_via
+from netprobe.verify.library import Library, LibrarySession
+
+PARTS = ("mpi", "gloo", "algorithms", "prediction")
+OTHERS = ("halving-doubling", "recursive-doubling", "tree")
+RESAMPLES = 4000
+
+Names = list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fleet:
+    """A lab that was scanned: its hosts, netprobe's order, the true racks, the measured capacities."""
+
+    lab: Lab
+    hosts: tuple[Host, ...]
+    order: Names
+    racks: list[Names]
+    capacity: Capacity
+
+    @property
+    def rack_order(self) -> Names:
+        """The hosts rack by rack."""
+        return [name for rack in self.racks for name in rack]
+
+    def indices(self, order: Names) -> list[int]:
+        """An order of names as one of the hosts file's lines."""
+        at = {host.name: i for i, host in enumerate(self.hosts)}
+        return [at[name] for name in order]
+
+    def crossings(self, order: Names) -> int:
+        """Hops of the ring that leave the rack whose hops leave it most often."""
+        return worst_uplink_crossings(order, self.racks)
+
+    def mpi(self) -> Library:
+        """mpirun on the lab's controller, from exported hostfiles."""
+        subnet = "10.77.0.0/16"
+        mca = [f"plm_rsh_agent={' '.join(self.lab.rsh_agent_argv)}", "pml=ob1", "btl=tcp,self"]
+        mca += [f"btl_tcp_if_include={subnet}", f"oob_tcp_if_include={subnet}", "mpi_yield_when_idle=1"]
+        root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        os.environ.update(root)
+        prefix = self.lab.exec_argv(None, ["env"])
+        return library_named("mpi", launcher=parse_via("local"), mca=mca, prefix=prefix)
+
+    def gloo(self) -> Library:
+        """A process a host, by the lab's own template."""
+        return library_named("gloo", launcher=parse_via(self.lab.via_template), python=sys.executable)
+
+
+def scan(lab: Lab, folder: Path) -> Fleet:
+    """Scan, map, measure capacity, and plan, as a user would."""
+    argv = [sys.executable, "-m", "netprobe", "scan", "--hosts", str(lab.hosts_path), "--out", str(folder)]
+    argv += ["--via", lab.via_template, "--python", sys.executable, "--measure", "rtt,capacity", "--json"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=170, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"netprobe scan failed: {done.stderr.strip()}")
+    print(f"scanned: groups {[len(g['hosts']) for g in json.loads(done.stdout)['groups']]}", file=sys.stderr)
+    plan = load_plan(folder / "plan.json")
+    return Fleet(
+        lab=lab,
+        hosts=read_hosts_file(lab.hosts_path),
+        order=list(plan.order),  # type: ignore[attr-defined]
+        racks=[list(group.hosts) for group in lab.truth().groups],
+        capacity=load_document(Capacity, folder / "capacity.json"),
+    )
+
+
+def random_orders(fleet: Fleet, count: int, seed: int) -> list[Names]:
+    """Seeded permutations."""
+    rng = random.Random(seed)
+    names = [host.name for host in fleet.hosts]
+    return [rng.sample(names, len(names)) for _ in range(count)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Times:
+    """Seconds of each trial: of netprobe's order, of the true rack order, and of each random order."""
+
+    netprobe: list[float]
+    racks: list[float]
+    random: list[list[float]]
+
+
+def race(
+    session: LibrarySession, fleet: Fleet, orders: Sequence[Names], size_bytes: int, repeats: int
+) -> Times:
+    """Each random order ``repeats`` times, a trial of netprobe's and one of the rack order beside each two."""
+    times = Times(netprobe=[], racks=[], random=[[] for _ in orders])
+
+    def trial(order: Names) -> float:
+        return session.time_all_reduce(fleet.indices(order), size_bytes, 120.0)
+
+    for turn in range(repeats):
+        for i, order in enumerate(orders):
+            times.random[i].append(trial(order))
+            pair = [(times.netprobe, fleet.order), (times.racks, fleet.rack_order)]
+            for seconds, near in pair if (i + turn) % 2 else pair[::-1]:
+                seconds.append(trial(near))
+            print(".", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return times
+
+
+def interval(statistic: Callable[[np.random.Generator], float]) -> tuple[float, float]:
+    """2.5 % and 97.5 % of a statistic over resamples."""
+    rng = np.random.default_rng(0)
+    low, high = np.percentile([statistic(rng) for _ in range(RESAMPLES)], [2.5, 97.5])
+    return float(low), float(high)
+
+
+def mean_of(values: Sequence[float], rng: np.random.Generator) -> float:
+    return float(np.mean(rng.choice(np.asarray(values), len(values))))
+
+
+def summary(times: Times) -> list[str]:
+    """Times, random's mean over netprobe's, and netprobe's over the rack order's, with 95 % intervals."""
+    each = [float(np.mean(seconds)) for seconds in times.random]
+    ratio = float(np.mean(each) / np.mean(times.netprobe))
+    low, high = interval(lambda rng: mean_of(each, rng) / mean_of(times.netprobe, rng))
+    # Trials side by side meet the same load of the machine.
+    pairs = np.asarray(times.netprobe) / np.asarray(times.racks)
+    near = float(np.median(pairs))
+    least, most = interval(lambda rng: float(np.median(rng.choice(pairs, len(pairs)))))
+    return [
+        f"{np.mean(times.netprobe):.2f} s",
+        f"{np.mean(each):.2f} s",
+        f"{ratio:.2f} ({low:.2f} .. {high:.2f})",
+        f"{near:.2f} ({least:.2f} .. {most:.2f})",
+    ]
+
+
+def ring_row(what: str, session: LibrarySession, fleet: Fleet, options: argparse.Namespace) -> list[str]:
+    """One library's ring."""
+    orders = random_orders(fleet, options.orders, options.seed)
+    times = race(session, fleet, orders, options.size, options.repeats)
+    cells = summary(times)
+    allowed = float(np.mean([fleet.crossings(order) for order in orders])) / fleet.crossings(fleet.order)
+    ratio = float(np.mean([np.mean(seconds) for seconds in times.random]) / np.mean(times.netprobe))
+    return [f"{what} ({session.version})", *cells, f"{allowed:.2f}", f"{100 * ratio / allowed:.0f} %"]
+
+
+def other_row(name: str, fleet: Fleet, options: argparse.Namespace) -> list[str]:
+    """An algorithm of Open MPI's that is no ring, in the ring's order."""
+    orders = random_orders(fleet, options.other_orders, options.seed)
+    with fleet.mpi().open(fleet.hosts, algorithm=name, start_timeout_s=120.0) as session:
+        return [name, *summary(race(session, fleet, orders, options.size, 1))]
+
+
+def stratified(fleet: Fleet, each: int, seed: int) -> list[Names]:
+    """``each`` orders for every number of crossings of the worst uplink, from 1 to a rack's hosts."""
+    rng = random.Random(seed)
+    wanted = dict.fromkeys(range(1, max(map(len, fleet.racks)) + 1), each)
+    found: list[Names] = []
+    while any(wanted.values()):
+        order = list(fleet.rack_order)
+        # Blocks that change place, few for few crossings.
+        for _ in range(rng.choice((0, 1, 1, 2, 2, 3, 4, 6, 30))):
+            a, b = rng.sample(range(len(order)), 2)
+            order[a], order[b] = order[b], order[a]
+        turn = rng.randrange(len(order))
+        order = order[turn:] + order[:turn]
+        if wanted.get(fleet.crossings(order), 0) and order not in found:
+            wanted[fleet.crossings(order)] -= 1
+            found.append(order)
+    rng.shuffle(found)
+    return found
+
+
+def prediction(fleet: Fleet, options: argparse.Namespace) -> None:
+    """Rank correlation of predicted and measured times of a ring."""
+    from scipy.stats import kendalltau
+
+    orders = stratified(fleet, options.each, options.seed)
+    groups = [list(group.hosts) for group in fleet.capacity.groups]
+    model, size = cost_model("chunked-ring"), options.prediction_size
+    predicted = [shared_time_s(model, order, groups, fleet.capacity, size) for order in orders]
+    measured: list[list[float]] = [[] for _ in orders]
+    with fleet.mpi().open(fleet.hosts, algorithm="ring", start_timeout_s=120.0) as session:
+        for turn in range(options.prediction_repeats):
+            for i in range(len(orders)) if turn % 2 == 0 else reversed(range(len(orders))):
+                measured[i].append(session.time_all_reduce(fleet.indices(orders[i]), size, 120.0))
+            print(".", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    took = np.asarray([min(seconds) for seconds in measured])
+    # Measured times that follow the prediction perfectly would still break its ties.
+    ceiling = kendalltau(predicted, np.argsort(np.argsort(predicted, kind="stable"))).statistic
+    rows = []
+    for c in sorted({fleet.crossings(order) for order in orders}):
+        at = [i for i, order in enumerate(orders) if fleet.crossings(order) == c]
+        expected = float(np.median([predicted[i] for i in at]))
+        found = took[at]
+        row = (
+            c,
+            len(at),
+            f"{expected:.2f} s",
+            f"{np.median(found):.2f} s",
+            f"{min(found):.2f} .. {max(found):.2f}",
+        )
+        rows.append(row)
+    table(("worst uplink crossed", "orders", "predicted", "measured", "from .. to"), rows)
+    tau = kendalltau(predicted, took).statistic
+    print(
+        f"Kendall's tau-b over {len(orders)} orders: {tau:.2f}; its ceiling, by ties of the prediction: {ceiling:.2f}"
+    )
+
+
+def main() -> None:
+    """Run the parts and print their tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--parts", default=",".join(PARTS), help=f"some of {','.join(PARTS)}")
+    parser.add_argument("--spec", default="mpi-16", help="a lab: 16 hosts of 200 Mbit/s in 4 racks, 4:1")
+    parser.add_argument("--size", type=int, default=32 << 20, help="bytes of an all-reduce")
+    parser.add_argument("--orders", type=int, default=10, help="random orders")
+    parser.add_argument("--repeats", type=int, default=1, help="trials of each random order")
+    parser.add_argument("--other-orders", type=int, default=5)
+    parser.add_argument(
+        "--each", type=int, default=8, help="orders a number of crossings, for the prediction"
+    )
+    parser.add_argument("--prediction-size", type=int, default=8 << 20)
+    parser.add_argument("--prediction-repeats", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    parts = options.parts.split(",")
+    if not set(parts) <= set(PARTS):
+        raise SystemExit(f"--parts: some of {','.join(PARTS)}")
+    heading(f"All-reduce of {options.size >> 20} MB on 16 hosts in 4 racks, 4:1 uplinks, shuffled")
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as made, temporary(load_spec(options.spec), seed=options.seed) as lab:
+        fleet = scan(lab, Path(made) / "out")
+        shown = ("netprobe", "random", "random / netprobe", "netprobe / rack order")
+        rows = []
+        if "mpi" in parts:
+            with fleet.mpi().open(fleet.hosts, algorithm="ring", start_timeout_s=120.0) as session:
+                rows.append(ring_row("ring", session, fleet, options))
+        if "gloo" in parts:
+            with fleet.gloo().open(fleet.hosts, algorithm="ring", start_timeout_s=280.0) as session:
+                rows.append(ring_row("ring", session, fleet, options))
+        if rows:
+            table(("library", *shown, "crossings allow", "share"), rows)
+        if "algorithms" in parts:
+            table(
+                ("Open MPI, in the ring's order", *shown),
+                [other_row(name, fleet, options) for name in OTHERS],
+            )
+        if "prediction" in parts:
+            prediction(fleet, options)
+    print(f"wall time: {time.monotonic() - began:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
