@@ -10,7 +10,20 @@ from pathlib import Path
 from setuptools import setup
 
 ROOT = Path(__file__).parent
-FOLDERS = ("core", "probe", "embed", "cluster", "plan", "formats", "lab", "report", "verify", "runtime", "pipeline", "cli")
+FOLDERS = (
+    "core",
+    "probe",
+    "embed",
+    "cluster",
+    "plan",
+    "formats",
+    "lab",
+    "report",
+    "verify",
+    "runtime",
+    "pipeline",
+    "cli",
+)
 
 packages = ["netprobe"]
 package_dir = {"netprobe": "netprobe"}

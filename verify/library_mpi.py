@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from netprobe.core.errors import InputError, PlatformError
+from netprobe.core.errors import PlatformError
 from netprobe.core.hosts import Host
+from netprobe.probe.mpi import mca_words
 from netprobe.verify.crew import Crew
 from netprobe.verify.library import (
     check_algorithm,
@@ -52,17 +53,6 @@ HostfileWriter = Callable[[Sequence[Host], Path], list[str]]
 """Writes the hostfile of hosts in rank order, and returns the beginning of mpirun's argv that obeys it."""
 
 
-def parse_mca(parameters: Sequence[str]) -> list[str]:
-    """``KEY=VALUE`` each, as ``--mca KEY VALUE``. Raises InputError."""
-    words: list[str] = []
-    for parameter in parameters:
-        key, equals, value = parameter.partition("=")
-        if not equals or not key.replace("_", "a").isalnum() or not value.isprintable():
-            raise InputError(f"--mca {parameter!r}: KEY=VALUE is needed, such as btl_tcp_if_include=eth0")
-        words += ["--mca", key, value]
-    return words
-
-
 class MpiLibrary:
     """Implements ``library.Library``. ``prefix`` goes before mpirun (the way into a lab's controller, say)."""
 
@@ -78,7 +68,7 @@ class MpiLibrary:
         python: str = "python3",
     ) -> None:
         self._write_hostfile = write_hostfile
-        self._mca = parse_mca(mca)
+        self._mca = mca_words(mca)
         self._prefix = list(prefix)
         self._python = python
 

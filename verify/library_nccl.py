@@ -6,7 +6,6 @@ Between hosts NCCL keeps the rank order in its rings and trees; inside a host it
 
 from __future__ import annotations
 
-import math
 import re
 import shutil
 import time
@@ -18,12 +17,14 @@ from tempfile import TemporaryDirectory
 
 from netprobe.core.errors import InputError, PlatformError
 from netprobe.core.hosts import Host
+from netprobe.probe.mpi import mca_words
 from netprobe.verify.crew import Crew, LibraryError
 from netprobe.verify.library import check_algorithm, check_ranks, check_trial
-from netprobe.verify.library_mpi import HostfileWriter, parse_mca
+from netprobe.verify.library_mpi import HostfileWriter
 
 ALGORITHMS = {"ring": ("-x", "NCCL_ALGO=Ring"), "tree": ("-x", "NCCL_ALGO=Tree"), "default": ()}
 PROGRAM = "all_reduce_perf"
+OPERATIONS = ("sum", "prod", "max", "min", "avg", "mulsum")
 MAX_LINES = 1 << 15
 MAX_RANKS = 1 << 20
 ITERATIONS = 20
@@ -31,7 +32,10 @@ WARM_UPS = 5
 
 _RANK = re.compile(r"#\s*Rank\s+(\d{1,7})\b.*?\bon\s+(\S+)\s+device\b")
 _BOUNDS = re.compile(r"#\s*Out of bounds values\s*:\s*(\d{1,18})\s+(OK|FAILED)\b")
-_NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,15})?(?:e[+-]?[0-9]{1,3})?")
+_WHOLE = re.compile(r"[0-9]{1,15}")
+_TYPE = re.compile(r"[a-z][a-z0-9_]{1,15}")
+_NUMBER = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,12})?(?:e[+-]?[0-9]{1,2})?")
+_MOST_WRONG = 1e15
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +59,7 @@ def read_nccl_report(lines: Iterable[str]) -> NcclReport:
     """Read the output of all_reduce_perf (2.x), whatever mpirun mixes in.
 
     A row is ``size count type redop root`` and twice ``time algbw busbw #wrong`` (us, GB/s); older
-    releases have no root.
+    releases have no root, or no redop either.
     Raises LibraryError for a table that is none, wrong sums, or ranks that are not all there.
     """
     hosts: dict[int, str] = {}
@@ -64,7 +68,9 @@ def read_nccl_report(lines: Iterable[str]) -> NcclReport:
         rank, bounds = _RANK.search(line), _BOUNDS.search(line)
         if rank is not None:
             if hosts.setdefault(int(rank[1]), rank[2]) != rank[2] or len(hosts) > MAX_RANKS:
-                raise LibraryError(f"{PROGRAM} names two hosts for rank {int(rank[1])}")
+                raise LibraryError(
+                    f"{PROGRAM} names two hosts for rank {int(rank[1])}: was it built without MPI=1?"
+                )
         elif bounds is not None and (bounds[2] != "OK" or int(bounds[1]) != 0):
             raise LibraryError(f"{PROGRAM} summed wrongly: {int(bounds[1])} values out of bounds")
         elif not line.lstrip().startswith("#"):
@@ -83,23 +89,18 @@ def read_nccl_report(lines: Iterable[str]) -> NcclReport:
 
 def _row(words: Sequence[str]) -> NcclRow | None:
     """A row of the table; None for a line that is none."""
-    if len(words) not in (12, 13) or not (words[0].isascii() and words[0].isdigit() and len(words[0]) <= 16):
+    if len(words) not in (11, 12, 13) or not all(map(_WHOLE.fullmatch, words[:2])):
         return None
-    if (
-        not words[1].isdigit()
-        or not words[2].isalnum()
-        or words[3] not in ("sum", "prod", "max", "min", "avg")
-    ):
+    if not _TYPE.fullmatch(words[2]) or (len(words) > 11 and words[3] not in OPERATIONS):
         return None
-    time_us, _, _, wrong = words[-8:-4]
-    if not _NUMBER.fullmatch(time_us) or not (wrong == "N/A" or _NUMBER.fullmatch(wrong)):
+    time_us, algbw, busbw, wrong = words[-8:-4]
+    if not all(map(_NUMBER.fullmatch, (time_us, algbw, busbw))) or float(time_us) <= 0:
         return None
-    duration_s = float(time_us) * 1e-6
-    # Releases before 2.13 tell the largest error there, a small fraction.
-    count = None if wrong == "N/A" else math.floor(float(wrong)) if math.isfinite(float(wrong)) else 1
-    if not math.isfinite(duration_s) or duration_s <= 0:
+    if wrong != "N/A" and not _NUMBER.fullmatch(wrong):
         return None
-    return NcclRow(size_bytes=int(words[0]), duration_s=duration_s, wrong=count)
+    # Releases up to 2.12 tell the largest error there, a small fraction.
+    count = None if wrong == "N/A" else int(min(float(wrong), _MOST_WRONG))
+    return NcclRow(size_bytes=int(words[0]), duration_s=float(time_us) * 1e-6, wrong=count)
 
 
 class NcclTests:
@@ -119,7 +120,7 @@ class NcclTests:
         if not program.isprintable() or not program or program.startswith("-"):
             raise InputError(f"the program {program[:60]!r}: give the path of {PROGRAM} on the hosts")
         self._write_hostfile = write_hostfile
-        self._words = [*parse_mca(mca)]
+        self._words = [*mca_words(mca)]
         self._prefix = list(prefix)
         self._program = program
 

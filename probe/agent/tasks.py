@@ -23,6 +23,11 @@ TASKS = {
     "audit": ("audit", "audit"),
     "resolve": ("audit", "resolve"),
     "archive": ("archive", "take"),
+    "collective_close": ("collective", "close"),
+    "collective_connect": ("collective", "connect"),
+    "collective_load": ("collective", "load"),
+    "collective_open": ("collective", "open_port"),
+    "collective_run": ("collective", "run"),
     "fping": ("fping", "run"),
     "fping_version": ("fping", "version"),
     "icmp_probe": ("icmp", "probe"),
@@ -44,7 +49,9 @@ TASKS = {
 }
 """Type of message -> module of this package, function."""
 
-THREADED = frozenset(("fping", "fping_version", "iperf_send", "iperf_version", "tcp_collect", "tcp_send"))
+THREADED = frozenset(
+    ("collective_run", "fping", "fping_version", "iperf_send", "iperf_version", "tcp_collect", "tcp_send")
+)
 """Those that run beside other tasks; all others run one after the other, in the order in which they came."""
 
 

@@ -1,0 +1,222 @@
+"""Orders run by netprobe's own agents over plain TCP: the controller's end of the ``collective_*`` tasks.
+
+All orders share one set of connections, made once. The time of a repetition is the longest of any rank's, from its
+leaving the barrier to the end of its last action; each rank takes it with its own clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import Awaitable, Iterator, Sequence
+from typing import Any
+
+from netprobe.probe.agent.collective_run import barrier_rounds
+from netprobe.probe.agent.messages import ProtocolError
+from netprobe.probe.connection import AgentLostError, TaskFailedError, text_field, whole_field
+from netprobe.probe.fleet import Member, opened_port
+from netprobe.verify.program import NOBODY, Program
+from netprobe.verify.runner import Batch, StoppedRunError
+
+Order = tuple[int, ...]
+"""order[rank] = place of the member."""
+
+ASK_S = 10.0
+"""For an answer that needs no more than the way there and back, on a slow machine."""
+CONNECT_S = 15.0
+CLOSE_S = 2.0
+"""Short: it may stand between Ctrl-C and the end."""
+ROWS_BYTES = 1 << 18
+"""Of a program in one message; a frame takes four times as much."""
+_LIMIT = 1 << 62
+
+
+class WireRunner:
+    """Runs ``program`` in each of ``orders`` among ``members``, all of them up. ``close`` must be called."""
+
+    def __init__(
+        self,
+        members: Sequence[Member],
+        program: Program,
+        orders: Sequence[Order],
+        *,
+        size_bytes: int,
+        ports: tuple[int, int] = (0, 0),
+    ) -> None:
+        for order in orders:
+            if sorted(order) != list(range(len(members))) or program.ranks != len(members):
+                raise ValueError(f"an order of {len(order)} ranks for {len(members)} members")
+        self.members = list(members)
+        self.program = program
+        self.orders = [tuple(order) for order in orders]
+        self.size_bytes = size_bytes
+        self.sent_bytes = 0
+        """Payload that the agents say they have sent."""
+        self.repetitions = 0
+        """Those that ended on all ranks, every one of them proved there."""
+        self._ports = ports
+
+    async def open(self) -> None:
+        """Load the programs and connect. Raises StoppedRunError with the first host that cannot."""
+        tokens = [secrets.token_bytes(16).hex() for _ in self.members]
+
+        async def open_one(place: int) -> int:
+            member = self.members[place]
+            fields = {"token": tokens[place], "address": member.address, "ports": list(self._ports)}
+            return opened_port(await self._ask(place, "collective_open", ASK_S, fields), self._ports)
+
+        ports = await self._all(open_one(place) for place in range(len(self.members)))
+        await self._all(self._load(place) for place in range(len(self.members)))
+        dial, accept = self._meetings()
+
+        async def connect(place: int) -> None:
+            calls = [[p, self.members[p].address, ports[p], tokens[p]] for p in sorted(dial[place])]
+            fields = {
+                "place": place, "members": len(self.members), "channels": self.program.channels,
+                "source": self.members[place].address, "dial": calls, "accept": sorted(accept[place]),
+                "limit_ns": round(CONNECT_S * 1e9),
+            }  # fmt: skip
+            answer = await self._ask(place, "collective_connect", CONNECT_S + ASK_S, fields)
+            for fault in _list(answer, "faults", 64):
+                if not (isinstance(fault, list) and len(fault) == 2 and isinstance(fault[0], int)):
+                    raise ProtocolError("faults that are none")
+                raise StoppedRunError(f"no connection with {self._name(fault[0])}: {str(fault[1])[:200]}")
+
+        await self._all(connect(place) for place in range(len(self.members)))
+
+    async def repeat(self, sequence: Sequence[int], limit_s: float) -> Batch:
+        """See ``Runner``."""
+
+        async def run(place: int) -> tuple[list[int], str | None]:
+            fields = {"sequence": list(sequence), "limit_ns": round(limit_s * 1e9)}
+            answer = await self._ask(place, "collective_run", limit_s + ASK_S, fields)
+            times = _list(answer, "durations_ns", len(sequence))
+            if any(type(t) is not int or not 0 < t <= (limit_s + ASK_S) * 1e9 for t in times):
+                raise ProtocolError("a time that cannot be")
+            self.sent_bytes += whole_field(answer, "sent", _LIMIT)
+            reason = text_field(answer, "reason")
+            if reason is None and len(times) < len(sequence):
+                raise ProtocolError(f"{len(times)} times of {len(sequence)} repetitions")
+            if reason is not None and answer.get("peer") is not None:
+                reason = f"{self._name(whole_field(answer, 'peer', len(self.members) - 1))}: {reason}"
+            return times, reason
+
+        results = await asyncio.gather(*(self._guarded(run(p), p) for p in range(len(self.members))))
+        times = [result[0] for result in results if not isinstance(result, str)]
+        whole = min((len(own) for own in times), default=0) if len(times) == len(results) else 0
+        seconds = tuple(max(own[i] for own in times) / 1e9 for i in range(whole))
+        self.repetitions += whole
+        return Batch(seconds=seconds, reason=self._why(results))
+
+    async def close(self) -> None:
+        """Close the connections of those that are still there."""
+
+        async def one(member: Member) -> None:
+            if member.connection is not None and member.connection.lost is None:
+                await member.connection.request({"type": "collective_close"}, CLOSE_S)
+
+        await asyncio.gather(*map(one, self.members), return_exceptions=True)
+
+    def _why(self, results: Sequence[tuple[list[int], str | None] | str]) -> str | None:
+        """The reason for all: a host that is lost takes the connections of the others with it, and they say so."""
+        lost = [result for result in results if isinstance(result, str)]
+        said = [
+            f"{self._name(place)} says of {result[1]}"
+            if ": " in result[1]
+            else f"{self._name(place)}: {result[1]}"
+            for place, result in enumerate(results)
+            if not isinstance(result, str) and result[1] is not None
+        ]
+        own = [text for text in said if "its connection ended" not in text]
+        return next(iter([*lost, *own, *said]), None)
+
+    def _meetings(self) -> tuple[list[set[int]], list[set[int]]]:
+        """Whom each member calls, and who calls it: every pair of any order, and those of the barrier."""
+        pairs = set()
+        for order in self.orders:
+            for low, high in self.program.links():
+                pairs.add((min(order[low], order[high]), max(order[low], order[high])))
+        count = len(self.members)
+        for number in range(barrier_rounds(count)):
+            for place in range(count):
+                other = (place + (1 << number)) % count
+                pairs.add((min(place, other), max(place, other)))
+        dial: list[set[int]] = [set() for _ in self.members]
+        accept: list[set[int]] = [set() for _ in self.members]
+        for low, high in pairs:
+            # Each calls about half of its peers.
+            caller, called = (low, high) if (low + high) % 2 else (high, low)
+            dial[caller].add(called)
+            accept[called].add(caller)
+        return dial, accept
+
+    async def _load(self, place: int) -> None:
+        for number, order in enumerate(self.orders):
+            rank = order.index(place)
+            actions = 0
+            for rows in _portions(self.program, rank, order):
+                fields = {
+                    "program": number, "rank": rank, "ranks": self.program.ranks,
+                    "chunks": self.program.chunks, "bytes": self.size_bytes, "rows": rows,
+                }  # fmt: skip
+                actions = whole_field(
+                    await self._ask(place, "collective_load", ASK_S, fields), "actions", _LIMIT
+                )
+            if actions != len(self.program.actions[rank]):
+                raise StoppedRunError(f"{self._name(place)}: it holds {actions} actions of its program")
+
+    async def _ask(self, place: int, kind: str, timeout_s: float, fields: dict[str, Any]) -> dict[str, Any]:
+        connection = self.members[place].connection
+        if connection is None:
+            raise AgentLostError("its agent is not up")
+        return await connection.request({"type": kind, **fields}, timeout_s)
+
+    async def _guarded(self, work: Awaitable[Any], place: int) -> Any:
+        """What ``work`` gives, or the reason why it gave nothing, with the host's name."""
+        member = self.members[place]
+        try:
+            return await work
+        except (AgentLostError, TaskFailedError) as error:
+            return f"{self._name(place)}: {error}"
+        except StoppedRunError as error:
+            return f"{self._name(place)}: {error}"
+        except ProtocolError as error:
+            if member.connection is not None:
+                member.connection.lose(f"the agent sent {error}")
+            return f"{self._name(place)}: the agent sent {error}"
+        except TimeoutError:
+            return f"{self._name(place)}: its agent gave no answer in time"
+
+    async def _all(self, works: Iterator[Awaitable[Any]]) -> list[Any]:
+        """Every member's result. Raises StoppedRunError with the first reason."""
+        results = await asyncio.gather(*(self._guarded(work, place) for place, work in enumerate(works)))
+        for result in results:
+            if isinstance(result, str):
+                raise StoppedRunError(result)
+        return results
+
+    def _name(self, place: int) -> str:
+        return self.members[place].outcome.host.name if 0 <= place < len(self.members) else "?"
+
+
+def _portions(program: Program, rank: int, order: Order) -> Iterator[list[Any]]:
+    """A rank's actions as rows for the agent, its peers as members, in portions that fit in a frame."""
+    rows: list[Any] = []
+    size = 0
+    for kind, first, last, peer, channel, reduces, after in program.actions[rank]:
+        member = NOBODY if peer == NOBODY else order[peer]
+        row = [kind, first, last, member, channel, int(reduces), list(after)]
+        rows.append(row)
+        size += len(json.dumps(row))
+        if size > ROWS_BYTES:
+            yield rows
+            rows, size = [], 0
+    yield rows
+
+
+def _list(message: dict[str, Any], key: str, most: int) -> list[Any]:
+    value = message.get(key)
+    if not isinstance(value, list) or len(value) > most:
+        raise ProtocolError(f"a message without its {key}")
+    return value
