@@ -159,7 +159,12 @@ class Job:
 
 def main() -> int:
     """Serve trials until the input ends."""
-    job = Job(load())
+    try:
+        library = load()
+    except OSError as error:
+        sys.stderr.write(f"mpi_allreduce: {error}\n")
+        return 2
+    job = Job(library)
     job.say_ranks()
     try:
         while True:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -34,6 +35,10 @@ POLL_S = 0.02
 LAST_WORDS_S = 1.0
 """How long a process that failed may tell why, and how long one that was told to end may take about it."""
 TERM_S = 5.0
+
+
+_OWN_WORDS = re.compile(r"\w+_allreduce: |[A-Za-z_.]+(Error|Exception): ")
+"""What a script of ours says, or Python of it: it goes before what a launcher adds."""
 
 
 class LibraryError(NothingMeasuredError):
@@ -72,7 +77,8 @@ class _Member:
 
 def reason_of(member: _Member) -> str:
     """Why a process ended, on one line."""
-    said = "\n".join(member.noise)
+    own = [line for line in member.noise if _OWN_WORDS.match(line)]
+    said = "\n".join(own or member.noise)
     cause = "it ended early"
     found = explain(stderr=said, stdout="", code=None, target=member.name, python="python3", cause=cause)
     return found.reason

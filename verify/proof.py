@@ -80,9 +80,7 @@ def run_on_symbols(program: Program, ranks: Sequence[RankProgram]) -> list[set[i
     lines: dict[Line, deque[int]] = {}
     parked: dict[tuple[int, int], int] = {}
     sends = {(r, *key): deque(places) for r, one in enumerate(ranks) for key, places in one.sends.items()}
-    receives = {
-        (key[0], r, key[1]): deque(p) for r, one in enumerate(ranks) for key, p in one.receives.items()
-    }
+    receives = {(key[0], r, key[1]): deque(p) for r, one in enumerate(ranks) for key, p in one.receives.items()}
     ready_sends: set[tuple[int, int]] = set()
     work = deque((r, a) for r, one in enumerate(ranks) for a, count in enumerate(one.waits) if not count)
     done = 0
@@ -134,9 +132,7 @@ def run_on_symbols(program: Program, ranks: Sequence[RankProgram]) -> list[set[i
     return delivered
 
 
-def _waiting(
-    one: RankProgram, rank: int, parked: dict[tuple[int, int], int], sends: dict[Line, deque[int]]
-) -> bool:
+def _waiting(one: RankProgram, rank: int, parked: dict[tuple[int, int], int], sends: dict[Line, deque[int]]) -> bool:
     return any(key[0] == rank for key in parked) or any(sends[(rank, *key)] for key in one.sends)
 
 
