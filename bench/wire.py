@@ -198,9 +198,8 @@ def prediction(fleet: Fleet, options: argparse.Namespace) -> None:
     from scipy.stats import kendalltau
 
     orders = stratified(fleet, options.each, options.seed)
-    groups = [list(group.hosts) for group in fleet.capacity.groups]
     model, size = cost_model("chunked-ring"), options.prediction_size
-    predicted = [shared_time_s(model, order, groups, fleet.capacity, size) for order in orders]
+    predicted = [shared_time_s(model, order, fleet.capacity, size) for order in orders]
     measured: list[list[float]] = [[] for _ in orders]
     with fleet.mpi().open(fleet.hosts, algorithm="ring", start_timeout_s=120.0) as session:
         for turn in range(options.prediction_repeats):

@@ -20,19 +20,15 @@ ALIKE = 0.05
 """Resources of a kind within so much of their median count as equal: no test of a second tells them apart."""
 
 
-def shared_time_s(
-    model: CostModel,
-    order: Sequence[str],
-    groups: Sequence[Sequence[str]],
-    capacity: Capacity,
-    size_bytes: int,
-) -> float:
+def shared_time_s(model: CostModel, order: Sequence[str], capacity: Capacity, size_bytes: int) -> float:
     """Seconds of ``size_bytes`` by ``model`` in ``order`` (host names), on the measured capacities.
 
-    ``groups`` share an uplink each, named as in ``capacity.groups``, same sequence. Raises InputError when a resource
-    that is passed has no reading.
+    Raises InputError for a host that stands in no group of ``capacity``, or a resource without a reading.
     """
-    ids = {name: capacity.groups[g].id for g, names in enumerate(groups) for name in names}
+    ids = {name: group.id for group in capacity.groups for name in group.hosts}
+    unknown = [name for name in order if name not in ids]
+    if unknown:
+        raise InputError(f"host {unknown[0]!r} stands in no group of the capacity document")
     rates = pooled_rates(capacity.resources)
     total_s = 0.0
     for transfers in model.rounds(len(order)):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from netprobe.core.capacity import Resource
-from netprobe.plan.shared_links import path, pooled_rates, worst_uplink_crossings
+from netprobe.core.capacity import Capacity, Resource
+from netprobe.core.document import load_document
+from netprobe.core.errors import InputError
+from netprobe.plan.costs import cost_model
+from netprobe.plan.shared_links import path, pooled_rates, shared_time_s, worst_uplink_crossings
 
 GROUPS = [["a", "b"], ["c", "d"]]
 
@@ -33,3 +38,21 @@ def test_rates_that_no_test_tells_apart_are_one() -> None:
     )
     assert rates == {"up:0": 99.0, "up:1": 99.0, "up:2": 99.0, "up:3": 50.0}
     assert pooled_rates([resource("up", "0", None)]) == {}
+
+
+def test_a_round_takes_as_long_as_its_fullest_resource() -> None:
+    """Two racks of three, every resource of nearly one rate."""
+    capacity = load_document(Capacity, Path(__file__).parents[1] / "golden" / "capacity-1.0.json")
+    first, second = (group.hosts for group in capacity.groups)
+    near, far = [*first, *second], [name for pair in zip(first, second, strict=True) for name in pair]
+    size = 6 << 20
+    hop_s = size / 6 / 23.92e6
+    ring, doubling = cost_model("chunked-ring"), cost_model("recursive-doubling")
+    assert shared_time_s(ring, near, capacity, size) == pytest.approx(10 * hop_s, rel=0.01)
+    assert shared_time_s(ring, far, capacity, size) == pytest.approx(30 * hop_s, rel=0.01)
+    assert shared_time_s(doubling, near, capacity, size) < shared_time_s(doubling, far, capacity, size)
+    with pytest.raises(InputError, match="'x' stands in no group"):
+        shared_time_s(ring, ["x", *near], capacity, size)
+    without = capacity.model_copy(update={"resources": capacity.resources[:-1]})
+    with pytest.raises(InputError, match="the capacity of down:g2 was not measured"):
+        shared_time_s(ring, far, without, size)
