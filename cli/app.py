@@ -24,6 +24,7 @@ COMMANDS = {
     "map": _in("mapping", "map_", "Denoise a scan's distances, judge locality and form groups."),
     "capacity": _in("capacity", "capacity", "Measure what each host and each group's uplink carries."),
     "plan": _in("plan", "app", "Make a communication plan from a map."),
+    "verify": _in("verify", "verify", "Run the plan's order against another on the hosts."),
     "export": _in("export", "app", "Write a plan as a launcher's own file."),
     "eval": _in("evaluate", "eval_", "Judge a scan or a map: PAIA, ARI, AMI, purity."),
     "import": _in("importing", "app", "Make a document of what others measured."),

@@ -67,6 +67,8 @@ class ScanProgress:
                 self._output.note(f"{event.up} of {event.total} agents up after {event.elapsed_s:.1f} s")
         elif isinstance(event, events.RoundDone):
             self._round(event)
+        elif isinstance(event, events.Step):
+            self._update(event.text, total=None, detail=event.detail)
         elif isinstance(event, events.ScanWarning):
             self._line(f"warning: {event.text}")
 

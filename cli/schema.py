@@ -9,7 +9,7 @@ import typer
 
 
 def schema(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="scan, map, capacity, plan or truth.")],
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="scan, map, capacity, plan, verify or truth.")],
 ) -> None:
     """Print the JSON Schema of a kind of document."""
     from netprobe.core.errors import InputError

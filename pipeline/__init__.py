@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from netprobe.pipeline.planning import plan_order
     from netprobe.pipeline.published import schemas
     from netprobe.pipeline.scanning import scan
+    from netprobe.pipeline.verifying import verify_order
 
 __all__ = [
     "Chain",
@@ -33,6 +34,7 @@ __all__ = [
     "run_chain_on_lab",
     "scan",
     "schemas",
+    "verify_order",
 ]
 
 _HOMES = {
@@ -48,6 +50,7 @@ _HOMES = {
     "run_chain_on_lab": "chain",
     "scan": "scanning",
     "schemas": "published",
+    "verify_order": "verifying",
 }
 
 

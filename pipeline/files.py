@@ -11,8 +11,9 @@ from netprobe.core.errors import InputError, OutputExistsError
 
 SCAN, MAP, PLAN, HOSTFILE = "scan.json", "map.json", "plan.json", "hostfile"
 CAPACITY = "capacity.json"
+VERIFY = "verify.json"
 SAMPLES, JOURNAL, TRUTH = "scan.samples.npz", "scan.journal.jsonl", "truth.json"
-OURS = (SCAN, "scan.json.npz", SAMPLES, JOURNAL, MAP, "map.json.npz", CAPACITY, PLAN, HOSTFILE, TRUTH)
+OURS = (SCAN, "scan.json.npz", SAMPLES, JOURNAL, MAP, "map.json.npz", CAPACITY, PLAN, HOSTFILE, TRUTH, VERIFY)
 OLD = ".old"
 _HEAD_BYTES = 4096
 _SCHEMA = re.compile(rb'"(?:schema|journal)":\s*"netprobe\.([a-z_]{1,20})/')

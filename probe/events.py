@@ -70,6 +70,14 @@ class ScanWarning(Event):
     text: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Step(Event):
+    """What is being done now, where it is no round of links."""
+
+    text: str
+    detail: str
+
+
 OnEvent = Callable[[Event], None]
 
 

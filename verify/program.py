@@ -7,6 +7,7 @@ rounds at all are lists of the same actions.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -141,7 +142,7 @@ def compile_rounds(
 def _runs(parts: Sequence[int], first: int) -> list[tuple[int, int]]:
     """Neighbouring chunks that hold the same contributions, as (first, last): a message has one set."""
     edges = [0, *(i for i in range(1, len(parts)) if parts[i] != parts[i - 1]), len(parts)]
-    return [(first + a, first + b) for a, b in zip(edges, edges[1:])]
+    return [(first + a, first + b) for a, b in itertools.pairwise(edges)]
 
 
 class _Rank:

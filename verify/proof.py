@@ -24,7 +24,7 @@ def check_actions(program: Program) -> None:
         raise ValueError(f"actions of {len(program.actions)} ranks, and there are {program.ranks}")
     check_order(program)
     ranks = [rank_program(program, rank) for rank in range(program.ranks)]
-    delivered = run_on_symbols(program, ranks)
+    delivered = run_on_symbols(ranks)
     for rank, chunks in enumerate(delivered):
         for chunk in owed(program, rank):
             if chunk not in chunks:
@@ -72,7 +72,7 @@ def rank_program(program: Program, rank: int) -> RankProgram:
     return made
 
 
-def run_on_symbols(program: Program, ranks: Sequence[RankProgram]) -> list[set[int]]:
+def run_on_symbols(ranks: Sequence[RankProgram]) -> list[set[int]]:
     """Run all ranks, messages taking no time; the chunks that each delivered. Raises ValueError."""
     merges = [Merge(one) for one in ranks]
     waits = [list(one.waits) for one in ranks]
@@ -80,7 +80,9 @@ def run_on_symbols(program: Program, ranks: Sequence[RankProgram]) -> list[set[i
     lines: dict[Line, deque[int]] = {}
     parked: dict[tuple[int, int], int] = {}
     sends = {(r, *key): deque(places) for r, one in enumerate(ranks) for key, places in one.sends.items()}
-    receives = {(key[0], r, key[1]): deque(p) for r, one in enumerate(ranks) for key, p in one.receives.items()}
+    receives = {
+        (key[0], r, key[1]): deque(p) for r, one in enumerate(ranks) for key, p in one.receives.items()
+    }
     ready_sends: set[tuple[int, int]] = set()
     work = deque((r, a) for r, one in enumerate(ranks) for a, count in enumerate(one.waits) if not count)
     done = 0
@@ -132,7 +134,9 @@ def run_on_symbols(program: Program, ranks: Sequence[RankProgram]) -> list[set[i
     return delivered
 
 
-def _waiting(one: RankProgram, rank: int, parked: dict[tuple[int, int], int], sends: dict[Line, deque[int]]) -> bool:
+def _waiting(
+    one: RankProgram, rank: int, parked: dict[tuple[int, int], int], sends: dict[Line, deque[int]]
+) -> bool:
     return any(key[0] == rank for key in parked) or any(sends[(rank, *key)] for key in one.sends)
 
 

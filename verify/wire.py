@@ -122,7 +122,9 @@ class WireRunner:
         """The reason for all: a host that is lost takes the connections of the others with it, and they say so."""
         lost = [result for result in results if isinstance(result, str)]
         said = [
-            f"{self._name(place)} says of {result[1]}" if ": " in result[1] else f"{self._name(place)}: {result[1]}"
+            f"{self._name(place)} says of {result[1]}"
+            if ": " in result[1]
+            else f"{self._name(place)}: {result[1]}"
             for place, result in enumerate(results)
             if not isinstance(result, str) and result[1] is not None
         ]
@@ -158,7 +160,9 @@ class WireRunner:
                     "program": number, "rank": rank, "ranks": self.program.ranks,
                     "chunks": self.program.chunks, "bytes": self.size_bytes, "rows": rows,
                 }  # fmt: skip
-                actions = whole_field(await self._ask(place, "collective_load", ASK_S, fields), "actions", _LIMIT)
+                actions = whole_field(
+                    await self._ask(place, "collective_load", ASK_S, fields), "actions", _LIMIT
+                )
             if actions != len(self.program.actions[rank]):
                 raise StoppedRunError(f"{self._name(place)}: it holds {actions} actions of its program")
 

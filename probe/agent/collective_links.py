@@ -30,6 +30,8 @@ HELLO = struct.Struct("!16sIH")
 HELLO_NS = 2000000000
 MAX_PENDING = 64
 MAX_FAULTS = 16
+NOTHING = -1
+"""In the place of an action."""
 _BACKLOG = 1024
 _POLL_MS = 250
 
@@ -43,16 +45,16 @@ class Link:
         self.key = (peer, channel)
         self.descriptor = sock.fileno()
         self.events = 0
-        # Out: bytes of headers, then payload; the action that ends with them (None: a barrier's message).
+        # Out: bytes of headers, then payload; the action that ends with them (a barrier's message is none).
         self.control = []  # type: list[bytes]
         self.head = b""
         self.out_left = 0
-        self.sending = None  # type: int | None
+        self.sending = NOTHING
         self.next_out = 0
         # In.
         self.got = 0
         self.in_left = 0
-        self.receiving = None  # type: int | None
+        self.receiving = NOTHING
         self.parts = 0
         self.next_in = 0
         self.held = False

@@ -18,13 +18,14 @@ import socket
 import struct
 import time
 
-from .collective_program import DELIVER, FETCH, RECEIVE, Merge
+from .collective_links import NOTHING
+from .collective_program import DELIVER, FETCH, RECEIVE, Merge, Program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
     from .collective_links import Link
-    from .collective_program import Program
 
 HEADER = struct.Struct("!BxHIIIIQ")
 """Kind, bytes of the set of ranks, repetition, program, first, last (of a barrier: its round, 0), payload."""
@@ -63,8 +64,9 @@ class Interpreter:
         self.scratch = memoryview(bytearray(BLOCK_BYTES))
         self.repetition = 0
         self.met = set()  # type: set[tuple[int, int]]
-        self.program = None  # type: Program | None
-        self.merge = None  # type: Merge | None
+        self.running = False
+        self.program = Program(0, 0, 1, 1, 0)
+        self.merge = Merge(self.program)
         self.waits = []  # type: list[int]
         self.left = 0
         self.parked = {}  # type: dict[int, int]
@@ -106,7 +108,7 @@ class Interpreter:
             while self.left:
                 self._turn(until)
             durations.append(time.monotonic_ns() - begin)
-            self.program = None
+            self.running = False
 
     # The barrier.
 
@@ -132,6 +134,7 @@ class Interpreter:
     # A repetition.
 
     def _begin(self, program: Program) -> None:
+        self.running = True
         self.program = program
         self.merge = Merge(program)
         self.waits = list(program.waits)
@@ -213,7 +216,7 @@ class Interpreter:
             self._send(self.push.pop())
 
     def _missing(self) -> str:
-        if self.program is None:
+        if not self.running:
             return "not all members came to the barrier"
         return "%d of %d actions are not done" % (self.left, len(self.waits))
 
@@ -229,10 +232,10 @@ class Interpreter:
     def _next_message(self, link: Link) -> bool:
         """Whether there is one to send now; its header and size are in ``link`` then."""
         if link.control:
-            link.head, link.out_left, link.sending = link.control.pop(0), 0, None
+            link.head, link.out_left, link.sending = link.control.pop(0), 0, NOTHING
             return True
         program = self.program
-        places = program.sends.get(link.key, ()) if program is not None else ()
+        places = program.sends.get(link.key, ()) if self.running else ()
         if link.next_out >= len(places) or self.waits[places[link.next_out]]:
             return False
         action = places[link.next_out]
@@ -263,8 +266,8 @@ class Interpreter:
                 link.out_left -= sent
                 self.sent_bytes += sent
                 moved += sent
-                if not link.head and not link.out_left and link.sending is not None:
-                    action, link.sending = link.sending, None
+                if not link.head and not link.out_left and link.sending != NOTHING:
+                    action, link.sending = link.sending, NOTHING
                     link.next_out += 1
                     for other in self._end(action):
                         self._ready(other)
@@ -284,7 +287,7 @@ class Interpreter:
                     if got:
                         return
                     raise CollectiveError("its connection ended", link.peer)
-                if link.receiving is not None:
+                if link.receiving != NOTHING:
                     count = link.sock.recv_into(self.scratch, min(link.in_left, BLOCK_BYTES))
                     link.in_left -= count
                     self.received_bytes += count
@@ -294,7 +297,7 @@ class Interpreter:
                 if not count:
                     raise CollectiveError("its connection ended", link.peer)
                 moved += count
-                if link.receiving is not None:
+                if link.receiving != NOTHING:
                     if not link.in_left:
                         self._arrived(link)
                 elif link.got == self.head_bytes:
@@ -316,7 +319,7 @@ class Interpreter:
             self._reached(link, repetition, first)
         elif repetition != self.repetition:
             raise CollectiveError("it sent a message of another repetition", link.peer)
-        elif self.program is None:  # it has left the barrier that this rank is still at
+        elif not self.running:  # it has left the barrier that this rank is still at
             link.held = True
             self._watch(link, link.events & ~select.POLLIN)
         else:
@@ -345,7 +348,7 @@ class Interpreter:
     def _arrived(self, link: Link) -> None:
         """A whole message is there; it takes effect when its action may."""
         action = link.receiving
-        link.receiving = None
+        link.receiving = NOTHING
         link.next_in += 1
         self.parked[action] = link.parts
         if not self.waits[action]:

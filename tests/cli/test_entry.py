@@ -62,7 +62,7 @@ def test_every_command_has_help(args: list[str], capsys: pytest.CaptureFixture[s
         (["map"], "Missing argument 'SCAN'"),
         (["map", "x.json", "--bogus"], "No such option"),
         (["map", "x.json", "--k", "zero"], "--k"),
-        (["schema", "bogus"], "known are scan, map, capacity, plan, truth"),
+        (["schema", "bogus"], "known are scan, map, capacity, plan, verify, truth"),
         (["lab", "down"], "name one lab"),
     ],
 )

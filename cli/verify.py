@@ -1,0 +1,197 @@
+"""``netprobe verify``: plan.json -> verify.json."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from netprobe.cli.launching import (
+    ContainerOption,
+    ContextOption,
+    FanOutOption,
+    KubeconfigOption,
+    ListenOption,
+    McaOption,
+    NamespaceOption,
+    PythonOption,
+    SetupOption,
+    SshConfigOption,
+    SshOptionOption,
+    ViaOption,
+)
+from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
+from netprobe.cli.probing import PortRangeOption, StartTimeoutOption
+
+if TYPE_CHECKING:
+    from netprobe.core.verify import Verify
+
+MapOption = Annotated[
+    Path | None, typer.Option("--map", metavar="MAP", help="The map.json of the plan: predicts any order.")
+]
+SizeOption = Annotated[str, typer.Option("--size", help="Of the buffer on each host.")]
+AlgorithmOption = Annotated[
+    str | None, typer.Option("--algorithm", help="What to run (the plan's; a ring runs in chunks).")
+]
+ChannelsOption = Annotated[int, typer.Option("--channels", help="TCP connections a pair of hosts.")]
+TimeOption = Annotated[str, typer.Option("--time", help="For the comparison; as long again for --orders.")]
+PrecisionOption = Annotated[
+    str, typer.Option("--precision", help="Stop when the speed-up is known to so much.")
+]
+AgainstOption = Annotated[
+    str,
+    typer.Option("--against", metavar="ORDER", help="given, random, or a file: hosts in order, or a plan."),
+]
+OrdersOption = Annotated[
+    int,
+    typer.Option("--orders", metavar="N", help="Run N more, from cheap to dear: is the prediction right?"),
+]
+RequireAllOption = Annotated[
+    bool, typer.Option("--require-all", help="Refuse to run without one of the plan's hosts.")
+]
+
+
+def verify(
+    plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan.json of kind order.")],
+    map_: MapOption = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="File to write (verify.json beside the plan).")
+    ] = None,
+    via: ViaOption = None,
+    ssh_config: SshConfigOption = None,
+    ssh_option: SshOptionOption = None,
+    mca: McaOption = None,
+    listen: ListenOption = None,
+    context: ContextOption = None,
+    namespace: NamespaceOption = None,
+    container: ContainerOption = None,
+    kubeconfig: KubeconfigOption = None,
+    python: PythonOption = None,
+    setup: SetupOption = None,
+    fan_out: FanOutOption = None,
+    start_timeout: StartTimeoutOption = 30.0,
+    port_range: PortRangeOption = None,
+    size: SizeOption = "32MB",
+    algorithm: AlgorithmOption = None,
+    channels: ChannelsOption = 1,
+    time: TimeOption = "60s",
+    precision: PrecisionOption = "5%",
+    against: AgainstOption = "given",
+    orders: OrdersOption = 0,
+    require_all: RequireAllOption = False,
+    seed: SeedOption = 0,
+    force: ForceOption = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> int:
+    """Run the plan's order against another one on the hosts, and say which is faster."""
+    from netprobe.cli.probing import ports
+    from netprobe.cli.progress import ScanProgress
+    from netprobe.core.document import load_document
+    from netprobe.core.errors import InputError
+    from netprobe.core.map import Map
+    from netprobe.core.plan import OrderPlan
+    from netprobe.formats import input_files
+    from netprobe.pipeline import files
+    from netprobe.pipeline.verifying import load_baseline, verify_order
+    from netprobe.plan import load_plan
+    from netprobe.probe.budget import parse_budget
+    from netprobe.probe.methods.goodput_options import parse_size
+    from netprobe.probe.options import ScanOptions
+    from netprobe.probe.via import parse_via
+    from netprobe.verify.contest import ContestOptions
+    from netprobe.verify.run import VerifyOptions
+
+    path = out or plan_file.parent / files.VERIFY
+    launcher = parse_via(
+        via or "ssh",
+        ssh_config=ssh_config,
+        ssh_options=ssh_option or [],
+        mca=mca or [],
+        listen=listen,
+        context=context,
+        namespace=namespace,
+        container=container,
+        kubeconfig=kubeconfig,
+        fan_out=fan_out or 16,
+    )
+    options = ScanOptions(
+        python=python, setup=setup, port_range=ports(port_range), start_timeout_s=start_timeout
+    )
+    budget = parse_budget(None, time)
+    how = VerifyOptions(
+        size_bytes=parse_size(size).bytes,
+        channels=channels,
+        contest=ContestOptions(
+            time_s=(budget.seconds if budget else None) or 60.0, precision=share(precision, "--precision")
+        ),
+        require_all=require_all,
+        seed=seed,
+    )
+    plan = load_plan(plan_file)
+    if not isinstance(plan, OrderPlan):
+        raise InputError(f"{plan_file}: is a plan of kind {plan.kind}: orders are what can be verified")
+    mapped = load_document(Map, map_) if map_ is not None else None
+    baseline = load_baseline(against)
+    launcher.check(plan.hosts)
+    inputs = [plan_file, *filter(None, (map_, ssh_config, kubeconfig))]
+    inputs += input_files(against) if baseline.hosts is not None else []
+    files.prepare_file(path, kind="verify", force=force, inputs=inputs)
+    output = Output(json=json, quiet=quiet)
+    with ScanProgress(output) as progress:
+        result = verify_order(
+            plan,
+            launcher=launcher,
+            map_=mapped,
+            against=baseline,
+            algorithm=algorithm,
+            orders=orders,
+            path=path,
+            options=options,
+            verify=how,
+            on_event=progress.on_event,
+        )
+    show_verify(result, output)
+    output.say(f"wrote {path}")
+    output.result({"file": str(path)} | verify_summary(result))
+    return 0 if result.status == "ok" else 3
+
+
+def share(text: str, option: str) -> float:
+    """``5%`` -> 0.05. Raises InputError."""
+    from netprobe.core.errors import InputError
+
+    number = text.removesuffix("%")
+    if (
+        text.endswith("%")
+        and len(number) <= 12
+        and number.replace(".", "", 1).isdecimal()
+        and number.isascii()
+    ):
+        return float(number) / 100
+    raise InputError(f"{option} {text[:60]!r}: a share such as 5% is needed")
+
+
+def show_verify(result: Verify, output: Output) -> None:
+    """For people."""
+    if output.json or output.quiet:
+        return
+    from netprobe.report.verify import correlation_text, order_table, verify_text
+
+    if result.repetitions:
+        output.say(order_table(result), "")
+    output.say(verify_text(result))
+    if result.correlation is not None:
+        output.say(correlation_text(result.correlation))
+
+
+def verify_summary(result: Verify) -> dict[str, Any]:
+    """What ``--json`` says of it."""
+    return result.model_dump(
+        mode="json",
+        include={
+            "status", "reason", "algorithm", "ran", "size_bytes", "comparison", "correlation", "proved",
+            "sent_bytes", "duration_s", "warnings",
+        },
+    )  # fmt: skip

@@ -1,0 +1,82 @@
+"""A verified order in a terminal: a row an order, the speed-up, and what to know of it."""
+
+from __future__ import annotations
+
+import statistics
+
+from rich.table import Table
+
+from netprobe.core.verify import RankCorrelation, Verify
+from netprobe.report.units import count, seconds
+
+ROWS_SHOWN = 40
+_WORDS = {
+    "faster": "the plan's order is faster",
+    "slower": "the plan's order is slower",
+    "same": "no difference worth a word",
+    "cannot_tell": "cannot tell: the interval holds 1",
+}
+
+
+def order_table(result: Verify) -> Table:
+    """Each order: how often it ran, its median time and the spread, and what was predicted."""
+    predicted = any(one.predicted_s is not None for one in result.orders)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in (
+        "order",
+        "runs",
+        "median",
+        "fastest",
+        "slowest",
+        *(["predicted cost"] if predicted else []),
+    ):
+        table.add_column(column, justify="left" if column == "order" else "right")
+    for number, one in enumerate(result.orders[:ROWS_SHOWN]):
+        times = [run.seconds for run in result.repetitions if run.order == number and run.part != "warm_up"]
+        cells = (
+            [seconds(statistics.median(times)), seconds(min(times)), seconds(max(times))]
+            if times
+            else ["-"] * 3
+        )
+        cost = [seconds(one.predicted_s)] if predicted else []
+        table.add_row(one.name, str(len(times)), *cells, *cost)
+    return table
+
+
+def verify_text(result: Verify) -> str:
+    """The speed-up with its interval, what was predicted, and how it was found out."""
+    found = result.comparison
+    against = f"against {found.against}" if found.against != "random" else "against random orders"
+    lines = []
+    if result.repetitions and found.ratio is not None:
+        interval = "" if found.low is None else f" (95 %: {found.low:.2f} to {found.high:.2f})"
+        lines.append(f"speed-up {against}: {found.ratio:.2f}x{interval}: {_WORDS[found.verdict]}")
+    if found.predicted_ratio is not None:
+        lines.append(f"predicted: {found.predicted_ratio:.2f}x")
+    if result.repetitions:
+        runs = len(result.repetitions)
+        ran = (
+            result.ran
+            if result.ran == result.algorithm
+            else f"{result.ran} (how libraries run a {result.algorithm})"
+        )
+        line = f"{ran} of {result.size_bytes / 1e6:g} MB on {count(len(result.orders[0].order), 'host')}"
+        if result.sent_bytes is not None:
+            line += f", {result.sent_bytes / 1e6:.4g} MB sent a run"
+        line += f"; {count(runs, 'run')} in {result.duration_s:.0f} s"
+        if result.proved:
+            line += f", {result.proved} proved: each host's part once in every chunk"
+        lines.append(line)
+    if result.reason is not None:
+        lines.append(result.reason)
+    return "\n".join(lines + [f"warning: {text}" for text in result.warnings])
+
+
+def correlation_text(found: RankCorrelation) -> str:
+    """Prediction against measurement."""
+    if found.tau_b is None or found.ceiling is None:
+        return f"{count(found.orders, 'order')}: too few that differ to say whether the prediction is right"
+    return (
+        f"predicted against measured over {count(found.orders, 'order')}: Kendall's tau-b {found.tau_b:.2f} "
+        f"(at most {found.ceiling:.2f}, for ties), Spearman's coefficient {found.spearman or 0.0:.2f}"
+    )

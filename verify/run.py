@@ -1,0 +1,202 @@
+"""Orders on a fleet: agents up, the comparison, the survey, agents gone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from netprobe.core.errors import InputError, NothingMeasuredError
+from netprobe.core.hosts import Host
+from netprobe.plan.costs import CostModel
+from netprobe.probe.agent.collective_program import MAX_BYTES
+from netprobe.probe.events import OnEvent, Step, ignore
+from netprobe.probe.fleet import Fleet
+from netprobe.probe.launch import Launcher
+from netprobe.probe.options import ScanOptions
+from netprobe.probe.result import HostOutcome
+from netprobe.probe.stopping import run_stoppable, until_stopped
+from netprobe.verify.compare import Ratio
+from netprobe.verify.contest import PROPOSED, ContestOptions, Record, compare, survey
+from netprobe.verify.program import MAX_CHANNELS, compile_model
+from netprobe.verify.runner import StoppedRunError
+from netprobe.verify.wire import WireRunner
+
+LEAST_HOSTS = 3
+"""Of two hosts every order is the same ring, and there is nothing to find out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyOptions:
+    """What is run, how often, and how well. Raises InputError."""
+
+    size_bytes: int = 32_000_000
+    """Of the buffer on each rank."""
+    channels: int = 1
+    """TCP connections a pair, each with its own share of the buffer."""
+    contest: ContestOptions = field(default_factory=ContestOptions)
+    require_all: bool = False
+    """Whether a host that is not up ends it."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        faults = []
+        if not 1 <= self.size_bytes <= MAX_BYTES:
+            faults.append(f"{self.size_bytes} bytes: 1 to {MAX_BYTES} are allowed")
+        if not 1 <= self.channels <= MAX_CHANNELS:
+            faults.append(f"{self.channels} channels: 1 to {MAX_CHANNELS} are allowed")
+        if faults:
+            raise InputError("verify options: " + "; ".join(faults))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contender:
+    """An order that is run: of indices into the hosts."""
+
+    name: str
+    order: tuple[int, ...]
+    predicted_s: float | None = None
+    percentile: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contenders:
+    """All orders: the proposed one, those it is compared with, and those that are surveyed."""
+
+    proposed: Contender
+    baselines: tuple[Contender, ...]
+    surveyed: tuple[Contender, ...] = ()
+    predicted_ratio: float | None = None
+
+    @property
+    def all(self) -> tuple[Contender, ...]:
+        """In the sequence of their numbers."""
+        return (self.proposed, *self.baselines, *self.surveyed)
+
+
+Arrange = Callable[[Sequence[int]], Contenders]
+"""The orders of the hosts (indices) that are up."""
+
+
+@dataclass(kw_only=True)
+class VerifyOutcome:
+    """What was measured, whatever ended it."""
+
+    hosts: list[HostOutcome] = field(default_factory=list)
+    contenders: Contenders | None = None
+    record: Record = field(default_factory=Record)
+    sent_bytes: int | None = None
+    proved: int = 0
+    duration_s: float = 0.0
+    interrupted: bool = False
+    stopped: str | None = None
+    """Why it could not go on."""
+
+
+def run_verify(
+    hosts: Sequence[Host],
+    model: CostModel,
+    arrange: Arrange,
+    launcher: Launcher,
+    options: ScanOptions,
+    verify: VerifyOptions,
+    *,
+    on_event: OnEvent = ignore,
+) -> VerifyOutcome:
+    """Measure. No agent is left, however it ends; SIGINT, SIGTERM and SIGHUP end it early and cleanly.
+
+    Raises NothingMeasuredError with ``require_all`` when a host is not up.
+    """
+    return run_stoppable(
+        lambda stop: _verify(hosts, model, arrange, launcher, options, verify, on_event, stop)
+    )
+
+
+async def _verify(
+    hosts: Sequence[Host],
+    model: CostModel,
+    arrange: Arrange,
+    launcher: Launcher,
+    options: ScanOptions,
+    verify: VerifyOptions,
+    on_event: OnEvent,
+    stop: asyncio.Event,
+) -> VerifyOutcome:
+    fleet = Fleet(hosts, launcher, options, on_event, time.monotonic)
+    outcome = VerifyOutcome()
+    began = time.monotonic()
+
+    async def work() -> None:
+        nonlocal began
+        await fleet.start()
+        began = time.monotonic()
+        up = sorted(fleet.alive)
+        if verify.require_all and len(up) < len(hosts):
+            down = next(member.outcome for member in fleet.members if not member.up)
+            raise NothingMeasuredError(
+                f"{len(hosts) - len(up)} of {len(hosts)} hosts are not up, and all are required: "
+                f"{down.host.name}: {down.reason}"
+            )
+        if len(up) < LEAST_HOSTS:
+            outcome.stopped = (
+                f"{len(up)} of {len(hosts)} hosts are up: {LEAST_HOSTS} are needed to tell orders apart"
+            )
+            return
+        # In a thread: a large program takes seconds, and agents without pings for so long end.
+        outcome.contenders = contenders = await asyncio.to_thread(arrange, up)
+        program = await asyncio.to_thread(compile_model, model, len(up), verify.channels)
+        place = {host: at for at, host in enumerate(up)}
+        runner = WireRunner(
+            [fleet.members[host] for host in up],
+            program,
+            [tuple(place[host] for host in one.order) for one in contenders.all],
+            size_bytes=verify.size_bytes,
+            ports=options.port_range,
+        )
+        try:
+            await _measure(runner, contenders, verify, outcome, on_event)
+        except StoppedRunError as error:
+            outcome.stopped = str(error)
+        finally:
+            outcome.proved = runner.repetitions
+            outcome.sent_bytes = program.sent_bytes(verify.size_bytes)
+        await runner.close()
+
+    try:
+        outcome.interrupted = await until_stopped(work(), stop)
+        outcome.duration_s = time.monotonic() - began
+    finally:
+        with contextlib.suppress(asyncio.CancelledError):
+            await fleet.end()
+        fleet.kill()
+    outcome.hosts = [member.outcome for member in fleet.members]
+    return outcome
+
+
+async def _measure(
+    runner: WireRunner,
+    contenders: Contenders,
+    verify: VerifyOptions,
+    outcome: VerifyOutcome,
+    on_event: OnEvent,
+) -> None:
+    def compared(done: int, elapsed_s: float, ratio: Ratio | None) -> None:
+        what = "" if ratio is None else f", {ratio.value:.2f}x so far"
+        on_event(Step(text="comparing orders", detail=f"{done} runs in {elapsed_s:.0f} s{what}"))
+
+    def surveyed(done: int, elapsed_s: float, _ratio: Ratio | None) -> None:
+        detail = f"{done} runs of {len(contenders.surveyed)} orders in {elapsed_s:.0f} s"
+        on_event(Step(text="running orders", detail=detail))
+
+    on_event(Step(text="connecting", detail=f"{len(runner.members)} hosts"))
+    await runner.open()
+    first = PROPOSED + 1
+    baselines = range(first, first + len(contenders.baselines))
+    await compare(runner, baselines, verify.contest, outcome.record, on_progress=compared)
+    if contenders.surveyed:
+        rest = range(baselines.stop, len(contenders.all))
+        await survey(
+            runner, rest, verify.contest, outcome.record, seed=verify.seed, on_progress=surveyed
+        )  # fmt: skip
