@@ -42,6 +42,25 @@ def library_named(
     raise InputError(f"--with {name[:60]!r}: known are {', '.join(LIBRARIES)}")
 
 
+def chosen_library(
+    name: str | None,
+    *,
+    launcher: Launcher,
+    mca: Sequence[str] = (),
+    python: str | None = None,
+    setup: str | None = None,
+    program: str | None = None,
+) -> Library | None:
+    """The library of ``--with``, None without it. Raises InputError for an option that does not go with it."""
+    if program is not None and name != "nccl-tests":
+        raise InputError("--program goes with --with nccl-tests")
+    if name is None:
+        return None
+    if setup is not None:
+        raise InputError("--setup is for netprobe's own agents: give --python PATH for what --with runs")
+    return library_named(name, launcher=launcher, mca=mca, python=python, program=program or PROGRAM)
+
+
 def one_rank_a_host(hosts: Sequence[Host], path: Path) -> list[str]:
     """Write the Open MPI hostfile of hosts in rank order; mpirun's argv up to the program."""
     path.write_text(write_openmpi_hostfile(hosts, slots=1), encoding="ascii")

@@ -13,6 +13,7 @@ import re
 import selectors
 import signal
 import subprocess
+import threading
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -32,6 +33,7 @@ MAX_MESSAGES = 1 << 16
 NOISE_LINES = 40
 READ_BYTES = 1 << 16
 POLL_S = 0.02
+WAIT_S = 0.25
 LAST_WORDS_S = 1.0
 """How long a process that failed may tell why, and how long one that was told to end may take about it."""
 TERM_S = 5.0
@@ -98,10 +100,13 @@ def parse_message(line: bytes) -> dict[str, Any] | None:
 class Crew:
     """Starts processes, speaks with them, ends them. Use it as a context manager."""
 
-    def __init__(self, noise_lines: int = NOISE_LINES) -> None:
+    def __init__(self, ended: threading.Event | None = None, *, noise_lines: int = NOISE_LINES) -> None:
+        self.ended = ended or threading.Event()
+        """Once another thread sets it, whoever waits here gets an error."""
         self.noise_lines = noise_lines
         self.members: list[_Member] = []
         self._selector = selectors.DefaultSelector()
+        self._lock = threading.RLock()
 
     def __enter__(self) -> Crew:
         return self
@@ -150,15 +155,22 @@ class Crew:
         """
         member = self.members[index]
         while True:
-            while member.messages:
-                message = member.messages.popleft()
-                if key in message:
-                    return message
-            self._check()
-            if time.monotonic() >= deadline:
-                said = f" (last said: {member.noise[-1]})" if member.noise else ""
-                raise LibraryError(f"no answer from {member.name} in time{said}")
-            self._pump(min(0.5, max(0.0, deadline - time.monotonic())))
+            with self._lock:
+                while member.messages:
+                    message = member.messages.popleft()
+                    if key in message:
+                        return message
+                self._check()
+                if time.monotonic() >= deadline:
+                    said = f" (last said: {member.noise[-1]})" if member.noise else ""
+                    raise LibraryError(f"no answer from {member.name} in time{said}")
+                self._wait(deadline)
+
+    def _wait(self, deadline: float) -> None:
+        """For something to read, a little while. Raises LibraryError when it was ended."""
+        if self.ended.is_set():
+            raise LibraryError("it was ended")
+        self._pump(min(WAIT_S, max(0.0, deadline - time.monotonic())))
 
     def _check(self) -> None:
         """Raise LibraryError for a process that has ended, with why, as far as any has said."""
@@ -178,22 +190,27 @@ class Crew:
     def collect(self, index: int, deadline: float) -> list[str]:
         """All lines of a process, once it has ended well. Raises LibraryError when it fails, or goes on too long."""
         member = self.members[index]
-        while not has_ended(member.child):
-            if time.monotonic() >= deadline:
-                raise LibraryError(f"{member.name} has not ended in time")
-            self._pump(min(0.5, max(0.0, deadline - time.monotonic())))
-        self._pump(POLL_S)
+        with self._lock:
+            while not has_ended(member.child):
+                if time.monotonic() >= deadline:
+                    raise LibraryError(f"{member.name} has not ended in time")
+                self._wait(deadline)
+            while self._selector.get_map() and self._pump(POLL_S):
+                pass
         if member.child.wait() != 0:
             raise LibraryError(f"{member.name}: {reason_of(member)}")
         return list(member.noise)
 
-    def _pump(self, timeout_s: float) -> None:
-        for key, _ in self._selector.select(timeout_s):
+    def _pump(self, timeout_s: float) -> bool:
+        """Read and write what can be; whether there was anything."""
+        ready = self._selector.select(timeout_s)
+        for key, _ in ready:
             member, descriptor = key.data, key.fd
             if descriptor in member.buffers:
                 self._read(key.fileobj, member, descriptor)
             else:
                 self._write(key.fileobj, member, descriptor)
+        return bool(ready)
 
     def _read(self, stream: Any, member: _Member, descriptor: int) -> None:
         try:
@@ -220,6 +237,10 @@ class Crew:
 
     def close(self) -> None:
         """End the input of all, then the processes: by themselves, by SIGTERM, by SIGKILL."""
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
         for member in self.members:
             if member.child.stdin is not None:
                 with suppress(KeyError, ValueError):

@@ -12,6 +12,7 @@ likes, so that orders can be compared interleaved.
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -62,9 +63,16 @@ class Library(Protocol):
         ...
 
     def open(
-        self, hosts: Sequence[Host], *, algorithm: str, start_timeout_s: float
+        self,
+        hosts: Sequence[Host],
+        *,
+        algorithm: str,
+        start_timeout_s: float,
+        ended: threading.Event | None = None,
     ) -> AbstractContextManager[LibrarySession]:
-        """Start it on ``hosts``, one rank each. Raises InputError, PlatformError or LibraryError."""
+        """Start it on ``hosts``, one rank each; once ``ended`` is set, what waits for it gets a LibraryError.
+
+        Raises InputError, PlatformError or LibraryError."""
         ...
 
 

@@ -7,6 +7,7 @@ the order changes; a smaller all-reduce opens its connections before the timed o
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -42,7 +43,12 @@ class GlooLibrary:
 
     @contextmanager
     def open(
-        self, hosts: Sequence[Host], *, algorithm: str = "ring", start_timeout_s: float = 240.0
+        self,
+        hosts: Sequence[Host],
+        *,
+        algorithm: str = "ring",
+        start_timeout_s: float = 240.0,
+        ended: threading.Event | None = None,
     ) -> Iterator[GlooSession]:
         """Start a process on each host, each with its torch; addresses are those of ``hosts``."""
         check_algorithm(self, algorithm)
@@ -54,7 +60,7 @@ class GlooLibrary:
                     f"host {host.name!r} has no address for Gloo to bind to: give the scan's hosts"
                 )
         deadline = time.monotonic() + start_timeout_s
-        with Crew() as crew:
+        with Crew(ended) as crew:
             self._start(crew, hosts, deadline)
             for i in range(len(hosts)):
                 settings = {

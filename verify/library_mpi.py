@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -74,13 +75,18 @@ class MpiLibrary:
 
     @contextmanager
     def open(
-        self, hosts: Sequence[Host], *, algorithm: str = "ring", start_timeout_s: float = 60.0
+        self,
+        hosts: Sequence[Host],
+        *,
+        algorithm: str = "ring",
+        start_timeout_s: float = 60.0,
+        ended: threading.Event | None = None,
     ) -> Iterator[MpiSession]:
         """Start a job whose hostfile lists ``hosts`` as they come."""
         check_algorithm(self, algorithm)
         if shutil.which("mpirun") is None:
             raise PlatformError("no program 'mpirun' on this machine: --with mpi needs Open MPI")
-        with tempfile.TemporaryDirectory(prefix="netprobe-") as folder, Crew() as crew:
+        with tempfile.TemporaryDirectory(prefix="netprobe-") as folder, Crew(ended) as crew:
             argv = [*self._prefix, *self._write_hostfile(hosts, Path(folder) / "hostfile"), *self._mca]
             for key, value in ({} if algorithm == "default" else _TUNED | ALGORITHMS[algorithm]).items():
                 argv += ["--mca", key, value]

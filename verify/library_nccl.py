@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -144,14 +145,21 @@ class NcclTests:
 
     @contextmanager
     def open(
-        self, hosts: Sequence[Host], *, algorithm: str = "ring", start_timeout_s: float = 60.0
+        self,
+        hosts: Sequence[Host],
+        *,
+        algorithm: str = "ring",
+        start_timeout_s: float = 60.0,
+        ended: threading.Event | None = None,
     ) -> Iterator[NcclSession]:
         """Nothing is started before the first trial."""
         check_algorithm(self, algorithm)
         if shutil.which("mpirun") is None:
             raise PlatformError("no program 'mpirun' on this machine: --with nccl-tests needs Open MPI")
         with TemporaryDirectory(prefix="netprobe-") as folder:
-            yield NcclSession(self, tuple(hosts), algorithm, Path(folder) / "hostfile", start_timeout_s)
+            yield NcclSession(
+                self, tuple(hosts), algorithm, Path(folder) / "hostfile", start_timeout_s, ended
+            )
 
 
 class NcclSession:
@@ -166,19 +174,21 @@ class NcclSession:
         algorithm: str,
         hostfile: Path,
         start_timeout_s: float,
+        ended: threading.Event | None,
     ) -> None:
         self._tests = tests
         self._hosts = hosts
         self._algorithm = algorithm
         self._hostfile = hostfile
         self._start_timeout_s = start_timeout_s
+        self._ended = ended
 
     def time_all_reduce(self, order: Sequence[int], size_bytes: int, timeout_s: float = 120.0) -> float:
         """Seconds of one all-reduce, the mean of a job's."""
         check_trial(order, len(self._hosts), size_bytes)
         ranked = [self._hosts[i] for i in order]
         argv = self._tests.argv(ranked, self._hostfile, self._algorithm, size_bytes)
-        with Crew(MAX_LINES) as crew:
+        with Crew(self._ended, noise_lines=MAX_LINES) as crew:
             crew.start("mpirun", argv)
             report = read_nccl_report(crew.collect(0, time.monotonic() + self._start_timeout_s + timeout_s))
         expected = [host.launcher_name for host in ranked for _ in range(host.slots or 1)]

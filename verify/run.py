@@ -21,7 +21,7 @@ from netprobe.probe.stopping import run_stoppable, until_stopped
 from netprobe.verify.compare import Ratio
 from netprobe.verify.contest import PROPOSED, ContestOptions, Record, compare, survey
 from netprobe.verify.program import MAX_CHANNELS, compile_model
-from netprobe.verify.runner import StoppedRunError
+from netprobe.verify.runner import Runner, StoppedRunError
 from netprobe.verify.wire import WireRunner
 
 LEAST_HOSTS = 3
@@ -91,6 +91,8 @@ class VerifyOutcome:
     proved: int = 0
     duration_s: float = 0.0
     interrupted: bool = False
+    library: str | None = None
+    """What the library that ran it calls itself; None where the agents did."""
     stopped: str | None = None
     """Why it could not go on."""
 
@@ -155,8 +157,10 @@ async def _verify(
             size_bytes=verify.size_bytes,
             ports=options.port_range,
         )
+        on_event(Step(text="connecting", detail=f"{len(up)} hosts"))
         try:
-            await _measure(runner, contenders, verify, outcome, on_event)
+            await runner.open()
+            await measure(runner, contenders, verify, outcome, on_event)
         except StoppedRunError as error:
             outcome.stopped = str(error)
         finally:
@@ -175,13 +179,15 @@ async def _verify(
     return outcome
 
 
-async def _measure(
-    runner: WireRunner,
+async def measure(
+    runner: Runner,
     contenders: Contenders,
     verify: VerifyOptions,
     outcome: VerifyOutcome,
     on_event: OnEvent,
 ) -> None:
+    """The comparison, then the survey, into ``outcome``. Raises StoppedRunError."""
+
     def compared(done: int, elapsed_s: float, ratio: Ratio | None) -> None:
         what = "" if ratio is None else f", {ratio.value:.2f}x so far"
         on_event(Step(text="comparing orders", detail=f"{done} runs in {elapsed_s:.0f} s{what}"))
@@ -190,8 +196,6 @@ async def _measure(
         detail = f"{done} runs of {len(contenders.surveyed)} orders in {elapsed_s:.0f} s"
         on_event(Step(text="running orders", detail=detail))
 
-    on_event(Step(text="connecting", detail=f"{len(runner.members)} hosts"))
-    await runner.open()
     first = PROPOSED + 1
     baselines = range(first, first + len(contenders.baselines))
     await compare(runner, baselines, verify.contest, outcome.record, on_progress=compared)

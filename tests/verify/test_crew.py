@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -88,7 +89,7 @@ time.sleep(600)
         crew.start("a", python(code))
         crew.receive(0, "up", soon())
     for pid in map(int, (tmp_path / "pids").read_text().split()):
-        assert wait_until(lambda pid=pid: is_gone(pid), 30)
+        assert wait_until(partial(is_gone, pid), 30)
 
 
 def is_gone(pid: int) -> bool:

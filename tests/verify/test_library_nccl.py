@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -31,7 +32,7 @@ ROW = "    33554432  8388608  float  sum  -1   195.40  171.72  171.72      0    
 TAIL = "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 171.715\n#\n"
 
 
-def read(text: str) -> tuple[tuple[str, ...], list[tuple[int, float, int | None]]]:
+def read(text: str) -> tuple[tuple[str, ...], list[Any]]:
     report = read_nccl_report(text.splitlines())
     return report.hosts, [(row.size_bytes, row.duration_s, row.wrong) for row in report.rows]
 
