@@ -25,8 +25,12 @@ from netprobe.pipeline.libraries import library_named
 from netprobe.plan import load_plan
 from netprobe.plan.costs import cost_model
 from netprobe.plan.shared_links import shared_time_s, worst_uplink_crossings
+from netprobe.probe.options import ScanOptions
 from netprobe.probe.via import parse_via
+from netprobe.verify.contest import ContestOptions
+from netprobe.verify.correlate import correlate
 from netprobe.verify.library import Library, LibrarySession
+from netprobe.verify.run import Contender, Contenders, VerifyOptions, run_verify
 
 PARTS = ("mpi", "gloo", "algorithms", "prediction")
 OTHERS = ("halving-doubling", "recursive-doubling", "tree")
@@ -194,39 +198,43 @@ def stratified(fleet: Fleet, each: int, seed: int) -> list[Names]:
 
 
 def prediction(fleet: Fleet, options: argparse.Namespace) -> None:
-    """Rank correlation of predicted and measured times of a ring."""
-    from scipy.stats import kendalltau
-
+    """Rank correlation of predicted and measured times of a ring, run by netprobe's own agents."""
     orders = stratified(fleet, options.each, options.seed)
     model, size = cost_model("chunked-ring"), options.prediction_size
     predicted = [shared_time_s(model, order, fleet.capacity, size) for order in orders]
+    contenders = Contenders(
+        proposed=Contender(name="netprobe", order=tuple(fleet.indices(fleet.order))),
+        baselines=(Contender(name="dearest", order=tuple(fleet.indices(orders[int(np.argmax(predicted))]))),),
+        surveyed=tuple(
+            Contender(name=str(i), order=tuple(fleet.indices(order))) for i, order in enumerate(orders)
+        ),
+    )
+    outcome = run_verify(
+        fleet.hosts,
+        model,
+        lambda _up: contenders,
+        parse_via(fleet.lab.via_template),
+        ScanOptions(python=sys.executable),
+        VerifyOptions(size_bytes=size, contest=ContestOptions(time_s=options.prediction_time, precision=1.0)),
+    )
+    if outcome.stopped is not None:
+        raise SystemExit(f"the agents stopped: {outcome.stopped}")
     measured: list[list[float]] = [[] for _ in orders]
-    with fleet.mpi().open(fleet.hosts, algorithm="ring", start_timeout_s=120.0) as session:
-        for turn in range(options.prediction_repeats):
-            for i in range(len(orders)) if turn % 2 == 0 else reversed(range(len(orders))):
-                measured[i].append(session.time_all_reduce(fleet.indices(orders[i]), size, 120.0))
-            print(".", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
-    took = np.asarray([min(seconds) for seconds in measured])
-    # Measured times that follow the prediction perfectly would still break its ties.
-    ceiling = kendalltau(predicted, np.argsort(np.argsort(predicted, kind="stable"))).statistic
+    for one in outcome.record.survey:
+        measured[one.order - 2].append(one.seconds)
+    took = [float(np.median(seconds)) for seconds in measured]
     rows = []
     for c in sorted({fleet.crossings(order) for order in orders}):
         at = [i for i, order in enumerate(orders) if fleet.crossings(order) == c]
         expected = float(np.median([predicted[i] for i in at]))
-        found = took[at]
-        row = (
-            c,
-            len(at),
-            f"{expected:.2f} s",
-            f"{np.median(found):.2f} s",
-            f"{min(found):.2f} .. {max(found):.2f}",
-        )
-        rows.append(row)
+        here = [took[i] for i in at]
+        spread = f"{min(here):.2f} .. {max(here):.2f}"
+        rows.append((c, len(at), f"{expected:.2f} s", f"{np.median(here):.2f} s", spread))
     table(("worst uplink crossed", "orders", "predicted", "measured", "from .. to"), rows)
-    tau = kendalltau(predicted, took).statistic
+    found = correlate(predicted, took)
     print(
-        f"Kendall's tau-b over {len(orders)} orders: {tau:.2f}; its ceiling, by ties of the prediction: {ceiling:.2f}"
+        f"Kendall's tau-b over {found.orders} orders, {len(measured[0])} runs each by netprobe's agents, "
+        f"{size >> 20} MB: {found.tau_b:.2f} (at most {found.ceiling:.2f}, for ties of the prediction)"
     )
 
 
@@ -243,7 +251,7 @@ def main() -> None:
         "--each", type=int, default=8, help="orders a number of crossings, for the prediction"
     )
     parser.add_argument("--prediction-size", type=int, default=8 << 20)
-    parser.add_argument("--prediction-repeats", type=int, default=2)
+    parser.add_argument("--prediction-time", type=float, default=75, help="seconds for its orders")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     parts = options.parts.split(",")

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
-import statistics
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from netprobe.core.document import load_document
 from netprobe.core.errors import InputError, PlatformError
 from netprobe.core.hosts import Host, make_host, read_hosts_file
+from netprobe.core.verify import Verify
 from netprobe.lab import parse_spec, temporary
-from netprobe.pipeline.libraries import one_rank_a_host
+from netprobe.pipeline.files import save
+from netprobe.plan import build_order_plan
 from netprobe.verify.crew import LibraryError
-from netprobe.verify.library import time_orders
 from netprobe.verify.library_mpi import ALGORITHMS, MpiLibrary
 
 needs_mpirun = pytest.mark.skipif(shutil.which("mpirun") is None, reason="Open MPI's mpirun is not installed")
@@ -82,19 +87,26 @@ def test_what_cannot_be_asked_for_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 
 @needs_mpirun
 @pytest.mark.lab
-def test_a_ring_that_strides_across_racks_is_slower() -> None:
+def test_verify_with_mpi_finds_the_racks_faster_than_a_stride(tmp_path: Path) -> None:
+    """The whole command, on a lab's controller: each byte passes each uplink once instead of three times."""
     spec = "{name: library-mpi, racks: [3, 3], host_rate: 100Mbit/s, uplink_rate: 100Mbit/s}"
     with temporary(parse_spec(spec), seed=3) as lab:
-        hosts = read_hosts_file(lab.hosts_path)
-        at = {host.name: i for i, host in enumerate(hosts)}
-        racks = [[at[name] for name in group.hosts] for group in lab.truth().groups]
-        orders = [[*racks[0], *racks[1]], [i for pair in zip(*racks) for i in pair]]
+        hosts = {host.name: host for host in read_hosts_file(lab.hosts_path)}
+        racks = [group.hosts for group in lab.truth().groups]
+        given = [hosts[name] for pair in zip(*racks, strict=True) for name in pair]
+        rack_of = np.array([[host.name in rack for rack in racks].index(True) for host in given])
+        plan = build_order_plan(given, np.where(rack_of[:, None] == rack_of, 50e-6, 150e-6))
+        save(plan, tmp_path / "plan.json")
+        argv = [sys.executable, "-m", "netprobe", "verify", str(tmp_path / "plan.json"), "--with", "mpi"]
         mca = [f"plm_rsh_agent={' '.join(lab.rsh_agent_argv)}", "pml=ob1", "btl=tcp,self", QUIET[0]]
         mca += ["btl_tcp_if_include=10.77.0.0/16", "oob_tcp_if_include=10.77.0.0/16"]
-        library = MpiLibrary(one_rank_a_host, mca=mca, prefix=lab.exec_argv(None, ["env"]))
-        with library.open(hosts, algorithm="ring") as session:
-            found = list(time_orders(session, orders, size_bytes=2 << 20, trials=3))
-    near, far = (
-        statistics.median(one.duration_s for one in found if one.order == order) for order in range(2)
-    )
-    assert near < far, "each byte passes each uplink three times instead of once"
+        argv += [word for one in mca for word in ("--mca", one)]
+        argv += ["--size", "2MB", "--time", "8s", "--precision", "20%", "--json"]
+        done = subprocess.run(lab.exec_argv(None, argv), capture_output=True, text=True, timeout=150)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert (said["method"], said["ran"], said["status"]) == ("mpi", "ring", "ok")
+    assert said["comparison"]["ratio"] > 1
+    found = load_document(Verify, tmp_path / "verify.json")
+    assert found.parameters["library"].startswith("Open MPI")
+    assert [one.name for one in found.orders] == ["proposed", "given"]
