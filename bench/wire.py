@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from _tables import heading, table
 from netprobe.core.capacity import Capacity
 from netprobe.core.document import load_document
 from netprobe.core.hosts import Host, read_hosts_file
-from netprobe.lab import Lab, load_spec, temporary
+from netprobe.lab import Lab, LabSpec, temporary
 from netprobe.pipeline.libraries import library_named
 from netprobe.plan import load_plan
 from netprobe.plan.costs import cost_model
@@ -238,20 +239,47 @@ def prediction(fleet: Fleet, options: argparse.Namespace) -> None:
     )
 
 
+@contextmanager
+def scanned(rate: str, seed: int) -> Iterator[Fleet]:
+    """A lab of 16 hosts in 4 racks, uplinks as fast as one host, and what netprobe finds out of it."""
+    racks = {"name": "bench-wire", "racks": [4, 4, 4, 4], "host_rate": rate, "uplink_rate": rate}
+    with tempfile.TemporaryDirectory() as folder, temporary(LabSpec.from_spec(racks), seed=seed) as lab:
+        yield scan(lab, Path(folder) / "out")
+
+
+def libraries(fleet: Fleet, parts: Sequence[str], options: argparse.Namespace) -> None:
+    """The tables of real libraries."""
+    shown = ("netprobe", "random", "random / netprobe", "netprobe / rack order")
+    rows = []
+    for name, library in (("mpi", fleet.mpi), ("gloo", fleet.gloo)):
+        if name in parts:
+            with library().open(fleet.hosts, algorithm="ring", start_timeout_s=280.0) as session:
+                rows.append(ring_row("ring", session, fleet, options))
+    if rows:
+        table(("library", *shown, "crossings allow", "share"), rows)
+    if "algorithms" in parts:
+        rows = [other_row(name, fleet, options) for name in options.others.split(",")]
+        table(("Open MPI, in the ring's order", *shown), rows)
+
+
 def main() -> None:
     """Run the parts and print their tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--parts", default=",".join(PARTS), help=f"some of {','.join(PARTS)}")
-    parser.add_argument("--spec", default="mpi-16", help="a lab: 16 hosts of 200 Mbit/s in 4 racks, 4:1")
+    parser.add_argument("--rate", default="200Mbit/s", help="of a host, and of an uplink")
     parser.add_argument("--size", type=int, default=32 << 20, help="bytes of an all-reduce")
     parser.add_argument("--orders", type=int, default=10, help="random orders")
     parser.add_argument("--repeats", type=int, default=1, help="trials of each random order")
-    parser.add_argument("--other-orders", type=int, default=5)
+    parser.add_argument("--other-orders", type=int, default=5, help="random orders for each other algorithm")
+    parser.add_argument("--others", default=",".join(OTHERS), help=f"some of {','.join(OTHERS)}")
     parser.add_argument(
         "--each", type=int, default=8, help="orders a number of crossings, for the prediction"
     )
-    parser.add_argument("--prediction-size", type=int, default=8 << 20)
-    parser.add_argument("--prediction-time", type=float, default=75, help="seconds for its orders")
+    parser.add_argument(
+        "--prediction-rate", default="50Mbit/s", help="the less, the less a busy processor shows"
+    )
+    parser.add_argument("--prediction-size", type=int, default=4 << 20)
+    parser.add_argument("--prediction-time", type=float, default=100, help="seconds for its orders")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     parts = options.parts.split(",")
@@ -259,25 +287,13 @@ def main() -> None:
         raise SystemExit(f"--parts: some of {','.join(PARTS)}")
     heading(f"All-reduce of {options.size >> 20} MB on 16 hosts in 4 racks, 4:1 uplinks, shuffled")
     began = time.monotonic()
-    with tempfile.TemporaryDirectory() as made, temporary(load_spec(options.spec), seed=options.seed) as lab:
-        fleet = scan(lab, Path(made) / "out")
-        shown = ("netprobe", "random", "random / netprobe", "netprobe / rack order")
-        rows = []
-        if "mpi" in parts:
-            with fleet.mpi().open(fleet.hosts, algorithm="ring", start_timeout_s=120.0) as session:
-                rows.append(ring_row("ring", session, fleet, options))
-        if "gloo" in parts:
-            with fleet.gloo().open(fleet.hosts, algorithm="ring", start_timeout_s=280.0) as session:
-                rows.append(ring_row("ring", session, fleet, options))
-        if rows:
-            table(("library", *shown, "crossings allow", "share"), rows)
-        if "algorithms" in parts:
-            table(
-                ("Open MPI, in the ring's order", *shown),
-                [other_row(name, fleet, options) for name in OTHERS],
-            )
-        if "prediction" in parts:
+    if set(parts) & {"mpi", "gloo", "algorithms"}:
+        with scanned(options.rate, options.seed) as fleet:
+            libraries(fleet, parts, options)
+    if "prediction" in parts:
+        with scanned(options.prediction_rate, options.seed) as fleet:
             prediction(fleet, options)
+    print(f"load of the machine (1, 5, 15 minutes): {', '.join(f'{load:.1f}' for load in os.getloadavg())}")
     print(f"wall time: {time.monotonic() - began:.0f} s")
 
 
