@@ -48,7 +48,7 @@ class Fleet:
     hosts: tuple[Host, ...]
     order: Names
     racks: list[Names]
-    capacity: Capacity
+    capacity: Capacity | None
 
     @property
     def rack_order(self) -> Names:
@@ -79,11 +79,11 @@ class Fleet:
         return library_named("gloo", launcher=parse_via(self.lab.via_template), python=sys.executable)
 
 
-def scan(lab: Lab, folder: Path) -> Fleet:
-    """Scan, map, measure capacity, and plan, as a user would."""
+def scan(lab: Lab, folder: Path, measure: str) -> Fleet:
+    """Scan, map, plan and perhaps measure capacity, as a user would."""
     argv = [sys.executable, "-m", "netprobe", "scan", "--hosts", str(lab.hosts_path), "--out", str(folder)]
-    argv += ["--via", lab.via_template, "--python", sys.executable, "--measure", "rtt,capacity", "--json"]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=170, check=False)
+    argv += ["--via", lab.via_template, "--python", sys.executable, "--measure", measure, "--json"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
     if done.returncode != 0:
         raise SystemExit(f"netprobe scan failed: {done.stderr.strip()}")
     print(f"scanned: groups {[len(g['hosts']) for g in json.loads(done.stdout)['groups']]}", file=sys.stderr)
@@ -93,7 +93,7 @@ def scan(lab: Lab, folder: Path) -> Fleet:
         hosts=read_hosts_file(lab.hosts_path),
         order=list(plan.order),  # type: ignore[attr-defined]
         racks=[list(group.hosts) for group in lab.truth().groups],
-        capacity=load_document(Capacity, folder / "capacity.json"),
+        capacity=load_document(Capacity, folder / "capacity.json") if "capacity" in measure else None,
     )
 
 
@@ -200,6 +200,7 @@ def stratified(fleet: Fleet, each: int, seed: int) -> list[Names]:
 
 def prediction(fleet: Fleet, options: argparse.Namespace) -> None:
     """Rank correlation of predicted and measured times of a ring, run by netprobe's own agents."""
+    assert fleet.capacity is not None
     orders = stratified(fleet, options.each, options.seed)
     model, size = cost_model("chunked-ring"), options.prediction_size
     predicted = [shared_time_s(model, order, fleet.capacity, size) for order in orders]
@@ -240,11 +241,11 @@ def prediction(fleet: Fleet, options: argparse.Namespace) -> None:
 
 
 @contextmanager
-def scanned(rate: str, seed: int) -> Iterator[Fleet]:
+def scanned(rate: str, seed: int, measure: str = "rtt") -> Iterator[Fleet]:
     """A lab of 16 hosts in 4 racks, uplinks as fast as one host, and what netprobe finds out of it."""
     racks = {"name": "bench-wire", "racks": [4, 4, 4, 4], "host_rate": rate, "uplink_rate": rate}
     with tempfile.TemporaryDirectory() as folder, temporary(LabSpec.from_spec(racks), seed=seed) as lab:
-        yield scan(lab, Path(folder) / "out")
+        yield scan(lab, Path(folder) / "out", measure)
 
 
 def libraries(fleet: Fleet, parts: Sequence[str], options: argparse.Namespace) -> None:
@@ -291,7 +292,7 @@ def main() -> None:
         with scanned(options.rate, options.seed) as fleet:
             libraries(fleet, parts, options)
     if "prediction" in parts:
-        with scanned(options.prediction_rate, options.seed) as fleet:
+        with scanned(options.prediction_rate, options.seed, "rtt,capacity") as fleet:
             prediction(fleet, options)
     print(f"load of the machine (1, 5, 15 minutes): {', '.join(f'{load:.1f}' for load in os.getloadavg())}")
     print(f"wall time: {time.monotonic() - began:.0f} s")
