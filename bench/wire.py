@@ -267,7 +267,7 @@ def main() -> None:
     """Run the parts and print their tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--parts", default=",".join(PARTS), help=f"some of {','.join(PARTS)}")
-    parser.add_argument("--rate", default="200Mbit/s", help="of a host, and of an uplink")
+    parser.add_argument("--rate", default="100Mbit/s", help="of a host, and of an uplink")
     parser.add_argument("--size", type=int, default=32 << 20, help="bytes of an all-reduce")
     parser.add_argument("--orders", type=int, default=10, help="random orders")
     parser.add_argument("--repeats", type=int, default=1, help="trials of each random order")
