@@ -8,9 +8,11 @@ with its samples or a note about a host. A line goes out in one write, so at mos
 from __future__ import annotations
 
 import base64
+import binascii
 import contextlib
 import fcntl
 import json
+import operator
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +34,7 @@ _PLAIN = (
     "sent", "received", "duplicates",
     "rejected", "beside", "reason",
 )  # fmt: skip
+_plain_values = operator.attrgetter(*_PLAIN)
 _RECORDS: dict[str, type[GoodputReading | PathReading]] = {"goodput": GoodputReading, "path": PathReading}
 _TEXTS = frozenset({"measurement", "method", "stamps", "reason"})
 _SECONDS = frozenset({"started_s", "duration_s"})
@@ -131,12 +134,14 @@ class Journal:
 
     def visit(self, visit: VisitResult) -> None:
         """Append a visit."""
-        record: dict[str, Any] = {key: getattr(visit, key) for key in _PLAIN}
+        record: dict[str, Any] = dict(zip(_PLAIN, _plain_values(visit)))
         for key in _RECORDS:
             if (reading := getattr(visit, key)) is not None:
                 record[key] = reading.model_dump(mode="json")
         samples = {
-            key: base64.b64encode(np.ascontiguousarray(getattr(visit, key), dtype=kind).tobytes()).decode()
+            key: binascii.b2a_base64(
+                getattr(visit, key).astype(kind, copy=False).tobytes(), newline=False
+            ).decode()
             for key, kind in _ARRAYS.items()
         }
         self._write({"visit": record, "samples": samples})

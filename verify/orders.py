@@ -35,7 +35,7 @@ class PlacedOrder:
 
 
 def spread_orders(best: tuple[int, ...], price: Price, count: int, *, seed: int = 0) -> list[PlacedOrder]:
-    """``count`` different orders, nearest to 1/count, 2/count ... 1 of the range. Raises InputError.
+    """``count`` different orders, nearest to 1/count, 2/count ... 1 of the range, cheapest first. Raises InputError.
 
     Fewer where there are no more orders (of three hosts there are six); none where all cost the same.
     """
@@ -58,16 +58,16 @@ def spread_orders(best: tuple[int, ...], price: Price, count: int, *, seed: int 
         target = low + (high - low) * number / count
         at = int(np.where(free, np.abs(costs - target), np.inf).argmin())
         free[at] = False
-        share = 100.0 * (float(costs[at]) - low) / (high - low)
+        share = min(100.0, 100.0 * (float(costs[at]) - low) / (high - low))
         found.append(PlacedOrder(order=tuple(pool[at].tolist()), cost=float(costs[at]), percentile=share))
-    return found
+    return sorted(found, key=lambda one: one.cost)
 
 
 def dearest(start: Orders, price: Price, rng: np.random.Generator) -> Orders:
     """A dear order: of many random swaps the one that costs most, until none costs more."""
     if len(start) < 3:
         return start
-    orders = np.stack([rng.permutation(start) for _ in range(TRIES)])
+    orders = np.stack([np.concatenate([start[:1], rng.permutation(start[1:])]) for _ in range(TRIES)])
     costs = price(orders)
     current: Orders = orders[costs.argmax()]
     cost = float(costs.max())

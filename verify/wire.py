@@ -10,7 +10,7 @@ import asyncio
 import json
 import secrets
 from collections.abc import Awaitable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from netprobe.probe.agent.collective_run import barrier_rounds
 from netprobe.probe.agent.messages import ProtocolError
@@ -30,6 +30,14 @@ CLOSE_S = 2.0
 ROWS_BYTES = 1 << 18
 """Of a program in one message; a frame takes four times as much."""
 _LIMIT = 1 << 62
+
+
+class _Ran(NamedTuple):
+    """What a member says: times in ns, why it could not go on, and whom that is about."""
+
+    times: list[int]
+    reason: str | None
+    about: str | None
 
 
 class WireRunner:
@@ -88,7 +96,7 @@ class WireRunner:
     async def repeat(self, sequence: Sequence[int], limit_s: float) -> Batch:
         """See ``Runner``."""
 
-        async def run(place: int) -> tuple[list[int], str | None]:
+        async def run(place: int) -> _Ran:
             fields = {"sequence": list(sequence), "limit_ns": round(limit_s * 1e9)}
             answer = await self._ask(place, "collective_run", limit_s + ASK_S, fields)
             times = _list(answer, "durations_ns", len(sequence))
@@ -98,13 +106,16 @@ class WireRunner:
             reason = text_field(answer, "reason")
             if reason is None and len(times) < len(sequence):
                 raise ProtocolError(f"{len(times)} times of {len(sequence)} repetitions")
+            about = None
             if reason is not None and answer.get("peer") is not None:
-                reason = f"{self._name(whole_field(answer, 'peer', len(self.members) - 1))}: {reason}"
-            return times, reason
+                about = self._name(whole_field(answer, "peer", len(self.members) - 1))
+            return _Ran(times, reason, about)
 
-        results = await asyncio.gather(*(self._guarded(run(p), p) for p in range(len(self.members))))
-        times = [result[0] for result in results if not isinstance(result, str)]
-        whole = min((len(own) for own in times), default=0) if len(times) == len(results) else 0
+        results: list[_Ran | str] = await asyncio.gather(
+            *(self._guarded(run(place), place) for place in range(len(self.members)))
+        )
+        times = [result.times for result in results if not isinstance(result, str)]
+        whole = min(map(len, times), default=0) if len(times) == len(results) else 0
         seconds = tuple(max(own[i] for own in times) / 1e9 for i in range(whole))
         self.repetitions += whole
         return Batch(seconds=seconds, reason=self._why(results))
@@ -118,18 +129,19 @@ class WireRunner:
 
         await asyncio.gather(*map(one, self.members), return_exceptions=True)
 
-    def _why(self, results: Sequence[tuple[list[int], str | None] | str]) -> str | None:
+    def _why(self, results: Sequence[_Ran | str]) -> str | None:
         """The reason for all: a host that is lost takes the connections of the others with it, and they say so."""
-        lost = [result for result in results if isinstance(result, str)]
-        said = [
-            f"{self._name(place)} says of {result[1]}"
-            if ": " in result[1]
-            else f"{self._name(place)}: {result[1]}"
-            for place, result in enumerate(results)
-            if not isinstance(result, str) and result[1] is not None
-        ]
-        own = [text for text in said if "its connection ended" not in text]
-        return next(iter([*lost, *own, *said]), None)
+        lost: list[str] = []
+        own: list[str] = []
+        ended: list[str] = []
+        for place, result in enumerate(results):
+            if isinstance(result, str):
+                lost.append(result)
+            elif result.reason is not None:
+                about = "" if result.about is None else f" says of {result.about}"
+                text = f"{self._name(place)}{about}: {result.reason}"
+                (ended if result.about is not None and "connection" in result.reason else own).append(text)
+        return next(iter([*lost, *own, *ended]), None)
 
     def _meetings(self) -> tuple[list[set[int]], list[set[int]]]:
         """Whom each member calls, and who calls it: every pair of any order, and those of the barrier."""

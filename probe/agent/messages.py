@@ -38,6 +38,7 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 _HEADER = struct.Struct("!BI")
 _SAMPLES_HEADER = struct.Struct("!II")
 _SAMPLE = struct.Struct("!Iqq")
+_LIMITS = {JSON_FRAME: MAX_JSON_BYTES, SAMPLES_FRAME: MAX_SAMPLES_BYTES}
 HEADER_BYTES = _HEADER.size
 SAMPLES_HEADER_BYTES = _SAMPLES_HEADER.size
 SAMPLE_BYTES = _SAMPLE.size
@@ -55,7 +56,7 @@ def marker(nonce: str) -> bytes:
 def parse_header(header: bytes) -> tuple[int, int]:
     """Kind and length of the frame that follows; raises ProtocolError outside the bounds."""
     kind, length = _HEADER.unpack(header)
-    limit = {JSON_FRAME: MAX_JSON_BYTES, SAMPLES_FRAME: MAX_SAMPLES_BYTES}.get(kind)
+    limit = _LIMITS.get(kind)
     if limit is None:
         raise ProtocolError("frame of unknown kind %d" % kind)
     if length > limit:
@@ -100,6 +101,25 @@ def samples_task(body: bytes) -> int:
 def parse_samples(body: bytes) -> tuple[int, list[tuple[int, int, int]]]:
     """Task and readings of a samples frame; raises ProtocolError when the sizes do not agree."""
     return samples_task(body), list(_SAMPLE.iter_unpack(body[_SAMPLES_HEADER.size :]))
+
+
+class FrameBuffer:
+    """Frames out of bytes as they come, for who reads without blocking."""
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
+        """The frames that ``data`` completes; raises ProtocolError at a header outside the bounds."""
+        self._bytes += data
+        while len(self._bytes) >= HEADER_BYTES:
+            kind, length = parse_header(bytes(self._bytes[:HEADER_BYTES]))
+            end = HEADER_BYTES + length
+            if len(self._bytes) < end:
+                return
+            body = bytes(self._bytes[HEADER_BYTES:end])
+            del self._bytes[:end]
+            yield kind, body
 
 
 def read_frames(read: Callable[[int], bytes]) -> Iterator[tuple[int, bytes]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, get_args
 
@@ -16,6 +17,7 @@ from netprobe.probe.percentile import percentiles
 from netprobe.probe.visits import NS_PER_S, RTT, sample_arrays
 
 _MAX_COUNT = 1 << 40
+_STAMPS = get_args(Stamps)
 SPREAD_S, SPREAD_RATIO = 20e-6, 0.25
 """A link whose source ports differ by more than both is told of: it may have several ways of unequal length."""
 _NAMED = 3
@@ -85,15 +87,18 @@ def checked_answer(answer: dict[str, Any], count: int) -> dict[str, Any]:
     received = whole_field(answer, "received", sent)
     samples = np.asarray(answer["samples"], dtype=np.int64).reshape(-1, 3)
     stamps = text_field(answer, "stamps")
-    if len(samples) > received or (len(samples) and stamps not in get_args(Stamps)):
+    if len(samples) > received or (len(samples) and stamps not in _STAMPS):
         raise ProtocolError("a result that does not fit its samples")
     unsent = whole_field(answer, "unsent", count + 16)
     reason = text_field(answer, "reason")
     if unsent and reason is None:
         reason = f"{unsent} probes could not be sent: the host's queue was full (ENOBUFS)"
-    numbers, rtts = samples[:, 0], samples[:, 2]
-    if len(samples) and (
-        numbers[0] < 1 or numbers[-1] > count or (numbers[1:] <= numbers[:-1]).any() or rtts.min() <= 0
+    numbers = samples[:, 0].tolist()
+    if numbers and (
+        numbers[0] < 1
+        or numbers[-1] > count
+        or any(later <= earlier for earlier, later in itertools.pairwise(numbers))
+        or samples[:, 2].min() <= 0
     ):
         raise ProtocolError("a sample that cannot be")
     return {

@@ -11,6 +11,7 @@ from netprobe.core.capacity import Capacity
 from netprobe.core.document import Document, canonical_sha256, load_document
 from netprobe.core.map import Map
 from netprobe.core.scan import Scan
+from netprobe.core.verify import Verify
 from netprobe.lab import load_truth
 from netprobe.plan import load_plan
 
@@ -41,6 +42,11 @@ GOLDEN = Path(__file__).parent.parent / "golden"
             "b077b9c4e6d9150cdc3cb2efb97a7dce6af0b4b2b19217a47a80bbbd50b7d236",
         ),
         ("plan-1.0.json", load_plan, "4379b95a38fdb82ff577a26de8ef35bbc472f6853a75c9d29ce75b0f5f5cfeb2"),
+        (
+            "verify-1.0.json",
+            lambda path: load_document(Verify, path),
+            "c153c6909dfff094a0768993f34802212703da10abac6abafa7ac6962578cde3",
+        ),
         ("truth-1.0.json", load_truth, "47e5fed535552f5ac76e903b8e0165de6c4ffb0d33e19fb0cfcc6acacb806f1f"),
     ],
 )
@@ -56,6 +62,9 @@ def test_children_name_their_parents() -> None:
     assert [parent.sha256 for parent in load_plan(GOLDEN / "plan-1.0.json").parents] == [
         canonical_sha256(map_)
     ]
+
+    verify, plan = load_document(Verify, GOLDEN / "verify-1.0.json"), load_plan(GOLDEN / "plan-1.0.json")
+    assert [parent.sha256 for parent in verify.parents] == [canonical_sha256(plan), canonical_sha256(map_)]
 
 
 def test_a_golden_scan_has_every_measurement_and_its_capacity_names_it() -> None:

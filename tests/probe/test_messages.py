@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -37,6 +38,26 @@ def test_messages_survive_the_wire_in_any_slices(fields: dict[str, Any], step: i
     ((kind, body), *rest) = frames_of(messages.json_frame(message) * 2, step)
     assert kind == messages.JSON_FRAME and len(rest) == 1
     assert messages.parse_json(body) == message
+
+
+@given(st.lists(st.binary(max_size=30), max_size=5), st.integers(1, 40), st.binary(max_size=12))
+def test_frames_as_they_come_are_those_that_are_read_to_the_end(
+    bodies: list[bytes], step: int, tail: bytes
+) -> None:
+    data = b"".join(b"\x01" + len(body).to_bytes(4, "big") + body for body in bodies) + tail
+
+    def buffered() -> list[tuple[int, bytes]]:
+        buffer = messages.FrameBuffer()
+        slices = (data[at : at + step] for at in range(0, len(data), step))
+        return [frame for part in slices for frame in buffer.feed(part)]
+
+    def outcome(read: Callable[[], list[tuple[int, bytes]]]) -> list[tuple[int, bytes]] | str:
+        try:
+            return read()
+        except ProtocolError as error:
+            return str(error)
+
+    assert outcome(buffered) == outcome(lambda: frames_of(data, step))
 
 
 @given(st.integers(0, 2**32 - 1), samples)

@@ -1,0 +1,106 @@
+"""`netprobe verify` on a lab with slow uplinks: the rack order against one that strides across the racks."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from netprobe.cli.entry import run
+from netprobe.core.document import load_document
+from netprobe.core.hosts import read_hosts_file
+from netprobe.core.verify import Verify
+from netprobe.lab import Lab, LabSpec, temporary
+from netprobe.pipeline import files
+from netprobe.pipeline.verifying import Baseline, verify_order
+from netprobe.plan import build_order_plan
+from netprobe.probe.events import Event, Step
+from netprobe.probe.via import parse_via
+from netprobe.verify.contest import ContestOptions
+from netprobe.verify.run import VerifyOptions
+from tests.documents import rack_rtt
+
+pytestmark = pytest.mark.lab
+
+SPEC = {
+    "name": "verify",
+    "racks": [4, 4],
+    "host_rate": "80Mbit/s",
+    "uplink_rate": "40Mbit/s",
+    "delay_between": "150us",
+}
+
+
+def by_rack(lab: Lab) -> list[list[str]]:
+    racks: dict[str, list[str]] = {}
+    for host in lab.truth().hosts:
+        racks.setdefault(host.rack, []).append(host.name)
+    return list(racks.values())
+
+
+def test_a_ring_in_rack_order_is_faster_and_a_dead_agent_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with temporary(LabSpec.from_spec(SPEC), seed=3) as lab:
+        reach = ["--via", lab.via_template, "--python", sys.executable]
+        racks = by_rack(lab)
+        hosts = {host.name: host for host in read_hosts_file(lab.hosts_path)}
+        # Given: one of each rack in turn. The plan: rack after rack.
+        given = [hosts[name] for pair in zip(*racks, strict=True) for name in pair]
+        where = {name: i for i, name in enumerate(name for rack in racks for name in rack)}
+        rtt = rack_rtt([len(rack) for rack in racks], seed=1)
+        at = [where[host.name] for host in given]
+        plan = build_order_plan(given, rtt[at][:, at] / 2, seed=1)
+        path = tmp_path / "plan.json"
+        files.save(plan, path)
+        command = ["verify", str(path), *reach, "--size", "400kB", "--time", "10s", "--precision", "20%"]
+        code = run([*command, "--json"])
+        said = capsys.readouterr()
+        assert code == 0, said.err
+        document = load_document(Verify, tmp_path / "verify.json")
+        # A strided ring crosses each uplink four times as often: how much slower it is, is bench's to say.
+        assert document.comparison.ratio is not None and document.comparison.ratio > 1.2
+        assert document.comparison.predicted_ratio == pytest.approx(plan.cost_given_s / plan.cost_s)
+        assert document.proved == len(document.repetitions) > 0
+        assert json.loads(said.out)["comparison"]["ratio"] == pytest.approx(document.comparison.ratio)
+
+        victim = next(host for host in given if host.name == plan.order[3])
+
+        def on_event(event: Event) -> None:
+            if (
+                isinstance(event, Step)
+                and event.text == "comparing orders"
+                and not event.detail.startswith("2 ")
+            ):
+                for pid in lab_agents(victim.target):
+                    os.kill(pid, signal.SIGKILL)
+
+        broken = verify_order(
+            plan,
+            launcher=parse_via(lab.via_template),
+            against=Baseline(name="random"),
+            algorithm="halving-doubling",
+            verify=VerifyOptions(size_bytes=100_000, contest=ContestOptions(time_s=30.0, precision=0.001)),
+            on_event=on_event,
+        )
+    assert broken.status == "partial" and broken.reason is not None and victim.name in broken.reason
+    assert broken.comparison.pairs >= 1 and "\n" not in broken.reason
+    assert [host.name for host in broken.hosts if host.status != "ok"] == [victim.name]
+
+
+def lab_agents(target: str) -> list[int]:
+    """Agents of this process in one host's namespace."""
+    wanted = Path(f"/run/netns/{target}").stat().st_ino
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            here = entry.name.isdigit() and (entry / "ns" / "net").stat().st_ino == wanted
+            if here and b"-ISB" in (entry / "cmdline").read_bytes():
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found

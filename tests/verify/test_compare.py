@@ -1,0 +1,165 @@
+"""The arithmetic of comparisons: intervals, correlations, orders at percentiles, and the turns of a contest."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats
+
+from netprobe.core.errors import InputError
+from netprobe.verify.compare import ratio_of, verdict_of
+from netprobe.verify.contest import PROPOSED, ContestOptions, Record, compare, survey
+from netprobe.verify.correlate import correlate
+from netprobe.verify.orders import Orders, spread_orders
+from netprobe.verify.runner import Batch, StoppedRunError
+
+times = st.floats(1e-6, 1e6)
+
+
+@given(st.lists(st.tuples(times, times), min_size=2, max_size=30))
+def test_the_interval_is_that_of_student_over_the_logarithms(pairs: list[tuple[float, float]]) -> None:
+    found = ratio_of(pairs)
+    logs = [math.log(a / b) for a, b in pairs]
+    assert found is not None and found.low is not None and found.high is not None
+    assert math.log(found.value) == pytest.approx(np.mean(logs), abs=1e-9)
+    spread = float(np.std(logs, ddof=1))
+    if spread > 1e-9 and found.high < 1e300 and found.low > 1e-300:
+        low, high = stats.t.interval(0.95, len(logs) - 1, np.mean(logs), spread / math.sqrt(len(logs)))
+        assert math.log(found.low) == pytest.approx(low, abs=1e-6)
+        assert math.log(found.high) == pytest.approx(high, abs=1e-6)
+    assert found.low <= found.value * (1 + 1e-12) and found.value <= found.high * (1 + 1e-12)
+
+
+def test_a_verdict_is_what_the_interval_allows() -> None:
+    assert ratio_of([]) is None and verdict_of(None, 0.05) == "cannot_tell"
+    assert verdict_of(ratio_of([(2.0, 1.0)]), 0.05) == "cannot_tell"
+    assert verdict_of(ratio_of([(2.0, 1.0), (2.1, 1.0), (1.9, 1.0)]), 0.05) == "faster"
+    assert verdict_of(ratio_of([(1.0, 2.0), (1.0, 2.1), (1.0, 1.9)]), 0.05) == "slower"
+    assert verdict_of(ratio_of([(1.001, 1.0), (1.002, 1.0), (0.999, 1.0)]), 0.05) == "same"
+    assert verdict_of(ratio_of([(2.0, 1.0), (0.7, 1.0), (1.0, 1.0)]), 0.05) == "cannot_tell"
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=2, max_size=25))
+def test_correlations_are_those_of_scipy(values: list[tuple[int, int]]) -> None:
+    x, y = [float(a) for a, _ in values], [float(b) for _, b in values]
+    found = correlate(x, y)
+    if len(set(x)) == 1 or len(set(y)) == 1:
+        assert found.tau_b is found.ceiling is found.spearman is None
+        return
+    assert found.tau_b == pytest.approx(stats.kendalltau(x, y).statistic, abs=1e-9)
+    assert found.spearman == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-9)
+    assert found.ceiling is not None and abs(found.tau_b or 0) <= found.ceiling + 1e-12 <= 1 + 1e-9
+
+
+def test_the_ceiling_is_what_a_prediction_with_ties_can_reach() -> None:
+    found = correlate([1, 1, 2, 2], [1, 2, 3, 4])
+    assert found.tau_b == pytest.approx(found.ceiling) and found.ceiling == pytest.approx(
+        4 / math.sqrt(4 * 6)
+    )
+
+
+@pytest.mark.parametrize("size", [4, 16])
+def test_orders_lie_where_they_were_asked_for(size: int) -> None:
+    racks = np.arange(size) // 4
+    cost = np.where(racks[:, None] == racks, 1.0, 3.0) + np.random.default_rng(1).random((size, size)) * 0.1
+
+    def price(orders: Orders) -> NDArray[np.float64]:
+        total: NDArray[np.float64] = cost[orders, np.roll(orders, -1, axis=1)].sum(axis=1)
+        return total
+
+    found = spread_orders(tuple(range(size)), price, 6, seed=2)
+    assert len({one.order for one in found}) == 6 and all(
+        sorted(one.order) == list(range(size)) for one in found
+    )
+    assert all(one.order[0] == 0 for one in found) and found == spread_orders(
+        tuple(range(size)), price, 6, seed=2
+    )
+    costs = [one.cost for one in found]
+    assert costs == sorted(costs) and found[-1].percentile == 100
+    if size == 16:
+        for number, one in enumerate(found, 1):
+            assert abs(one.percentile - 100 * number / 6) < 8
+    flat = spread_orders(tuple(range(size)), lambda orders: np.ones(len(orders)), 6)
+    assert flat == []
+    with pytest.raises(InputError, match="1 orders"):
+        spread_orders((0, 1, 2), price, 1)
+
+
+class FakeRunner:
+    """Takes the time that each order takes, on a clock of its own; stops after so many repetitions."""
+
+    def __init__(self, seconds: dict[int, float], *, most: int = 1 << 30, noise: float = 0.0) -> None:
+        self.seconds, self.most, self.now = seconds, most, 0.0
+        self.ran: list[int] = []
+        self.rng = np.random.default_rng(3)
+        self.noise = noise
+
+    async def repeat(self, sequence: Sequence[int], limit_s: float) -> Batch:
+        found: list[float] = []
+        for order in sequence:
+            if len(self.ran) >= self.most:
+                return Batch(seconds=tuple(found), reason="a: the agent ended")
+            self.ran.append(order)
+            found.append(self.seconds[order] * math.exp(self.noise * self.rng.normal()))
+            self.now += found[-1]
+            assert found[-1] < limit_s
+        return Batch(seconds=tuple(found))
+
+    def clock(self) -> float:
+        return self.now
+
+
+def test_a_contest_takes_turns_and_stops_when_it_knows() -> None:
+    runner, record = FakeRunner({0: 1.0, 1: 3.0}, noise=0.01), Record()
+    asyncio.run(compare(runner, [1], ContestOptions(), record, clock=runner.clock))
+    assert runner.ran[:10] == [1, 0, 1, 0, 0, 1, 1, 0, 0, 1]
+    assert [one.warm_up for one in record.contest[:3]] == [True, True, False]
+    ratio = record.ratio()
+    assert (
+        ratio is not None
+        and ratio.pairs >= 4
+        and ratio.width <= 0.05
+        and ratio.value == pytest.approx(3, rel=0.05)
+    )
+    assert runner.now < 60
+
+
+def test_a_contest_ends_with_its_time_and_has_a_pair_whatever_it_takes() -> None:
+    runner, record = FakeRunner({0: 1.0, 1: 1.0}, noise=0.5), Record()
+    asyncio.run(compare(runner, [1], ContestOptions(time_s=30, precision=0.01), record, clock=runner.clock))
+    assert 20 < runner.now < 40
+    slow, few = FakeRunner({0: 20.0, 1: 30.0}), Record()
+    asyncio.run(compare(slow, [1], ContestOptions(time_s=10), few, clock=slow.clock))
+    assert slow.ran == [1, 0, 1, 0, 0, 1] and few.pairs() == [(30.0, 20.0)] * 2
+
+
+def test_random_baselines_take_turns() -> None:
+    runner, record = FakeRunner({n: 1.0 + n for n in range(4)}), Record()
+    options = ContestOptions(time_s=60, precision=0.001)
+    asyncio.run(compare(runner, [1, 2, 3], options, record, clock=runner.clock))
+    counted = runner.ran[2:]
+    assert [order for order in counted if order != PROPOSED][:6] == [1, 2, 3, 1, 2, 3]
+    assert {round(baseline) for baseline, _ in record.pairs()} == {2, 3, 4}
+
+
+def test_what_was_measured_before_it_broke_is_kept() -> None:
+    runner, record = FakeRunner({0: 1.0, 1: 2.0}, most=9, noise=0.2), Record()
+    with pytest.raises(StoppedRunError, match="the agent ended"):
+        asyncio.run(compare(runner, [1], ContestOptions(), record, clock=runner.clock))
+    assert len(record.contest) == 9 and len(record.pairs()) == 3
+
+
+def test_a_survey_runs_every_order_as_often_as_the_time_allows() -> None:
+    runner, record = FakeRunner({n: 0.5 * n for n in range(2, 6)}), Record()
+    asyncio.run(survey(runner, range(2, 6), ContestOptions(time_s=15), record, clock=runner.clock))
+    assert len(runner.ran) == 8 and sorted(runner.ran[:4]) == sorted(runner.ran[4:]) == [2, 3, 4, 5]
+    for options in ({"time_s": 0.1}, {"precision": 0.0}, {"precision": 2.0}, {"time_s": math.nan}):
+        with pytest.raises(InputError, match="are allowed"):
+            ContestOptions(**options)

@@ -1,0 +1,312 @@
+"""Verifying with real agents on this machine: what is written, what is refused, and hosts that go."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from netprobe.cli.entry import run
+from netprobe.core.document import load_document
+from netprobe.core.errors import InputError, InterruptedScanError, NothingMeasuredError
+from netprobe.core.hosts import make_host
+from netprobe.core.map import Map
+from netprobe.core.plan import OrderPlan
+from netprobe.core.verify import Verify
+from netprobe.pipeline import files, map_scan, plan_order
+from netprobe.pipeline.verifying import Baseline, NothingVerifiedError, load_baseline, verify_order
+from netprobe.plan.costs import MODELS
+from netprobe.probe.events import Event, HostUp, Step
+from netprobe.probe.exec_launcher import LocalLauncher
+from netprobe.probe.fleet import Member
+from netprobe.probe.result import HostOutcome
+from netprobe.verify.contest import ContestOptions
+from netprobe.verify.program import compile_model
+from netprobe.verify.run import VerifyOptions
+from netprobe.verify.runner import StoppedRunError
+from netprobe.verify.wire import WireRunner
+from tests.documents import rack_scan
+
+QUICK = VerifyOptions(size_bytes=50_000, contest=ContestOptions(time_s=1.0, precision=0.5))
+
+
+@pytest.fixture(scope="module")
+def planned() -> tuple[Map, OrderPlan]:
+    scan, _ = rack_scan([3, 3], seed=4)
+    # Agents of this machine have its addresses, not those of a made-up fleet.
+    hosts = [host.model_copy(update={"address": None}) for host in scan.hosts]
+    map_ = map_scan(scan.model_copy(update={"hosts": hosts}), seed=1)
+    return map_, plan_order(map_)
+
+
+def test_a_plan_is_run_and_what_was_run_is_written(
+    planned: tuple[Map, OrderPlan], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    map_, plan = planned
+    files.save(map_, tmp_path / "map.json")
+    files.save(plan, tmp_path / "plan.json")
+    command = ["verify", str(tmp_path / "plan.json"), "--map", str(tmp_path / "map.json"), "--via", "local"]
+    command += ["--size", "50kB", "--time", "1s", "--orders", "3", "--channels", "2"]
+    code = run(command)
+    said = capsys.readouterr()
+    assert code == 0, said.err
+    assert "speed-up against given: " in said.out and "predicted: " in said.out and "tau-b" in said.out
+    assert "chunked-ring (how libraries run a ring)" in said.out
+    document = load_document(Verify, tmp_path / "verify.json")
+    assert document.status == "ok" and document.parents == [plan.parent(), map_.parent()]
+    assert document.orders[0].order == plan.order and document.orders[1].name == "given"
+    assert document.orders[0].predicted_s == pytest.approx(plan.cost_s)
+    assert document.orders[1].predicted_s == pytest.approx(plan.cost_given_s)
+    assert document.comparison.predicted_ratio == pytest.approx(plan.cost_given_s / plan.cost_s)
+    assert document.sent_bytes == 2 * 5 * 50_000 and document.ran == "chunked-ring"
+    counted = [one for one in document.repetitions if one.part == "comparison"]
+    assert [one.part for one in document.repetitions[:3]] == ["warm_up", "warm_up", "comparison"]
+    assert [one.order for one in counted[:4]] == [1, 0, 0, 1]
+    # Every single one was proved by the sets of contributors on the wire.
+    assert document.proved == len(document.repetitions) and document.comparison.pairs == len(counted) // 2
+    assert document.correlation is not None and document.correlation.orders == 3
+    assert run(command) == 2 and "exists already" in capsys.readouterr().err
+    assert run([*command, "--force", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["status"] == "ok"
+
+
+@pytest.mark.parametrize("algorithm", ["halving-doubling", "nccl-tree"])
+def test_other_algorithms_run_against_random_orders(planned: tuple[Map, OrderPlan], algorithm: str) -> None:
+    map_, plan = planned
+    document = verify_order(
+        plan,
+        launcher=LocalLauncher(),
+        map_=map_,
+        against=Baseline(name="random"),
+        algorithm=algorithm,
+        verify=QUICK,
+    )
+    assert document.algorithm == document.ran == algorithm and document.comparison.pairs >= 2
+    assert len(document.orders) == 9 and document.proved == len(document.repetitions)
+    assert all(one.predicted_s for one in document.orders)
+
+
+class Watch:
+    """An ``on_event`` that does something to agents of this process once the comparison is going."""
+
+    def __init__(self, act: Callable[[list[int]], None], *, after_runs: int = 3) -> None:
+        self.act, self.after, self.acted = act, after_runs, False
+
+    def __call__(self, event: Event) -> None:
+        done = (
+            event.detail.split()[0] if isinstance(event, Step) and event.text == "comparing orders" else "0"
+        )
+        if not self.acted and int(done) >= self.after:
+            self.acted = True
+            self.act(agents_here())
+
+
+def agents_here() -> list[int]:
+    """Process ids of the agents that this process has started."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                ppid = (entry / "stat").read_text().rpartition(")")[2].split()[1]
+                if int(ppid) == os.getpid() and b"-ISB" in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+    return sorted(found)
+
+
+LONG = VerifyOptions(size_bytes=50_000, contest=ContestOptions(time_s=60.0, precision=0.001))
+
+
+def test_an_agent_that_is_killed_ends_it_with_a_line_and_the_rest_is_kept(
+    planned: tuple[Map, OrderPlan], tmp_path: Path
+) -> None:
+    watch = Watch(lambda agents: os.kill(agents[2], signal.SIGKILL))
+    document = verify_order(
+        planned[1], launcher=LocalLauncher(), path=tmp_path / "v.json", verify=LONG, on_event=watch
+    )
+    assert watch.acted and document.status == "partial" and document.duration_s < 60
+    (lost,) = [host for host in document.hosts if host.status != "ok"]
+    assert (
+        document.reason is not None and lost.name in document.reason and "the agent ended" in document.reason
+    )
+    assert document.comparison.pairs >= 1 and document.comparison.ratio
+    written = load_document(Verify, tmp_path / "v.json")
+    assert written.reason == document.reason and len(written.repetitions) == len(document.repetitions)
+    assert agents_here() == []
+
+
+def test_ctrl_c_keeps_what_there_is(planned: tuple[Map, OrderPlan], tmp_path: Path) -> None:
+    watch = Watch(lambda _agents: os.kill(os.getpid(), signal.SIGINT))
+    with pytest.raises(InterruptedScanError, match="runs are kept in"):
+        verify_order(
+            planned[1], launcher=LocalLauncher(), path=tmp_path / "v.json", verify=LONG, on_event=watch
+        )
+    document = load_document(Verify, tmp_path / "v.json")
+    assert (
+        document.status == "partial" and document.reason == "interrupted" and document.comparison.pairs >= 1
+    )
+    assert agents_here() == []
+
+
+class WithoutOne(LocalLauncher):
+    """A launcher under which one host has no Python."""
+
+    def argv(self, host: Any, command: Any) -> list[str]:
+        return ["/bin/false"] if host.name == "n3" else super().argv(host, command)
+
+
+def test_a_host_that_is_not_there_is_left_out_of_both_orders_or_refused(
+    planned: tuple[Map, OrderPlan],
+) -> None:
+    map_, plan = planned
+    document = verify_order(plan, launcher=WithoutOne(), map_=map_, verify=QUICK)
+    assert document.status == "partial" and document.reason is not None and document.reason.startswith("n3: ")
+    for one in document.orders:
+        assert sorted(one.order) == sorted(set(plan.order) - {"n3"})
+    assert document.comparison.pairs >= 1 and document.comparison.predicted_ratio is not None
+    with pytest.raises(NothingMeasuredError, match="1 of 6 hosts are not up, and all are required: n3"):
+        verify_order(plan, launcher=WithoutOne(), verify=VerifyOptions(size_bytes=1000, require_all=True))
+
+
+def test_what_needs_no_run_is_answered_without_one(planned: tuple[Map, OrderPlan], tmp_path: Path) -> None:
+    map_, _ = planned
+    plan = plan_order(map_)
+    kept = plan_order(map_, hosts=[next(h for h in map_.hosts if h.name == name) for name in plan.order])
+    started: list[Event] = []
+    document = verify_order(kept, launcher=LocalLauncher(), verify=QUICK, on_event=started.append)
+    assert document.comparison.verdict == "same" and document.status == "ok" and document.repetitions == []
+    assert not any(isinstance(event, HostUp) for event in started)
+    two, _ = rack_scan([2], seed=1)
+    with pytest.raises(
+        NothingVerifiedError, match="2 hosts have no two orders to tell apart: 3 hosts are needed"
+    ):
+        verify_order(plan_order(map_scan(two)), launcher=LocalLauncher(), verify=QUICK)
+
+
+def test_what_does_not_belong_together_is_refused(
+    planned: tuple[Map, OrderPlan], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, plan = planned
+    other = map_scan(rack_scan([3, 4], seed=9)[0], seed=1)
+    files.save(other, tmp_path / "other.json")
+    files.save(plan, tmp_path / "plan.json")
+    (tmp_path / "hosts").write_text("a\nb\nc\n")
+    base = ["verify", str(tmp_path / "plan.json"), "--via", "local", "--out", str(tmp_path / "v.json")]
+    for options, text in (
+        (["--map", str(tmp_path / "other.json")], "its hosts differ from those of the map"),
+        (["--against", str(tmp_path / "hosts")], "its hosts differ from those of the plan"),
+        (["--against", "nowhere"], "neither given nor random nor a file"),
+        (["--orders", "3"], "give --map"),
+        (["--algorithm", "magic"], "no collective 'magic': known are ring"),
+        (["--size", "32"], "a number and one of"),
+        (["--precision", "5"], "a share such as 5% is needed"),
+        (["--precision", "900%"], "0.1 % to 100 % are allowed"),
+        (["--time", "0s"], "1s to 24h is needed"),
+        (["--channels", "0"], "0 channels: 1 to 64"),
+        (["--out", str(tmp_path / "plan.json"), "--force"], "is the input itself"),
+    ):
+        assert run([*base, *options]) == 2, options
+        said = capsys.readouterr()
+        assert text in said.err and said.err.count("\n") == 1, said.err
+    assert not (tmp_path / "v.json").exists()
+    reordered = load_baseline(str(tmp_path / "plan.json"))
+    assert [host.name for host in reordered.hosts or ()] == plan.order
+    with pytest.raises(InputError, match="is a map document"):
+        load_baseline(str(tmp_path / "other.json"))
+
+
+class FakeConnection:
+    """Answers every request with the same message."""
+
+    lost = None
+
+    def __init__(self, answer: dict[str, Any]) -> None:
+        self.answer = answer
+        self.given_up: str | None = None
+
+    async def request(self, _message: dict[str, Any], _timeout_s: float) -> dict[str, Any]:
+        return dict(self.answer)
+
+    def lose(self, reason: str) -> None:
+        self.given_up = reason
+
+
+def wired(answer: dict[str, Any]) -> WireRunner:
+    members = []
+    for i in range(3):
+        member = Member(index=i, outcome=HostOutcome(host=make_host(f"h{i}")), address="127.0.0.1", port=9)
+        member.connection = FakeConnection(answer)  # type: ignore[assignment]
+        members.append(member)
+    return WireRunner(members, compile_model(MODELS["ring"], 3), [(0, 1, 2)], size_bytes=10)
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(1 << 70), 1 << 70)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.dictionaries(
+    st.sampled_from(["type", "durations_ns", "sent", "reason", "peer", "port", "actions", "faults"]), json_values
+))  # fmt: skip
+def test_no_answer_of_an_agent_breaks_the_controller(answer: dict[str, Any]) -> None:
+    async def both() -> None:
+        runner = wired(answer)
+        batch = await runner.repeat([0, 0], 1.0)
+        assert batch.reason or (len(batch.seconds) == 2 and min(batch.seconds) > 0)
+        with pytest.raises(StoppedRunError):  # it holds another number of actions, if nothing else
+            await runner.open()
+
+    asyncio.run(both())
+
+
+def test_a_time_that_cannot_be_is_not_believed() -> None:
+    good = {"durations_ns": [5, 7], "sent": 3, "reason": None, "peer": None}
+    batch = asyncio.run(wired(good).repeat([0, 0], 1.0))
+    assert batch.seconds == (5e-9, 7e-9) and batch.reason is None
+    for change in (
+        {"durations_ns": [5, 0]},
+        {"durations_ns": [5, 1 << 60]},
+        {"durations_ns": [5]},
+        {"sent": -1},
+    ):
+        runner = wired(good | change)
+        batch = asyncio.run(runner.repeat([0, 0], 1.0))
+        assert (
+            batch.seconds == () and batch.reason is not None and batch.reason.startswith("h0: the agent sent")
+        )
+        connection: Any = runner.members[0].connection
+        assert connection.given_up
+    named = asyncio.run(
+        wired(good | {"durations_ns": [5], "reason": "its connection broke", "peer": 2}).repeat([0, 0], 1)
+    )
+    assert named.seconds == (5e-9,) and named.reason == "h0 says of h2: its connection broke"
+
+
+def test_agents_that_verify_stay_small(planned: tuple[Map, OrderPlan]) -> None:
+    sizes: list[float] = []
+
+    def look(agents: list[int]) -> None:
+        for pid in agents:
+            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+            sizes.append(next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024)
+
+    began = time.monotonic()
+    verify_order(planned[1], launcher=LocalLauncher(), verify=QUICK, on_event=Watch(look))
+    assert len(sizes) == 6 and max(sizes) < 15, (sizes, time.monotonic() - began)
