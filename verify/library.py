@@ -11,13 +11,10 @@ likes, so that orders can be compared interleaved.
 
 from __future__ import annotations
 
-import asyncio
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from typing import Any, Protocol
 
@@ -25,7 +22,6 @@ from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host
 from netprobe.core.text import one_line
 from netprobe.verify.crew import LibraryError
-from netprobe.verify.runner import Batch
 
 MAX_SIZE_BYTES = 1 << 32
 FLOAT_BYTES = 4
@@ -165,27 +161,3 @@ def check_ranks(reported: object, expected: Sequence[str]) -> None:
 
 def _label(name: str) -> str:
     return name.partition(".")[0].lower() if not name.replace(".", "").isdigit() else name
-
-
-class LibraryRunner:
-    """A session as ``runner.Runner``: repetitions of ``orders`` by their number. ``close`` the session yourself."""
-
-    def __init__(self, session: LibrarySession, orders: Sequence[Sequence[int]], *, size_bytes: int) -> None:
-        self._session = session
-        self._orders = [tuple(order) for order in orders]
-        self._size_bytes = size_bytes
-
-    async def repeat(self, sequence: Sequence[int], limit_s: float) -> Batch:
-        """See ``Runner``. A trial under way when the time is up ends the library."""
-        until = time.monotonic() + limit_s
-        seconds: list[float] = []
-        for number in sequence:
-            left_s = until - time.monotonic()
-            if left_s <= 0:
-                return Batch(seconds=tuple(seconds), reason="the time is up")
-            run = partial(self._session.time_all_reduce, self._orders[number], self._size_bytes, left_s)
-            try:
-                seconds.append(await asyncio.to_thread(run))
-            except LibraryError as error:
-                return Batch(seconds=tuple(seconds), reason=str(error))
-        return Batch(seconds=tuple(seconds))

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
+from netprobe.core.errors import InternalError
+from netprobe.plan.costs import CostModel
 from netprobe.probe.agent.collective_program import DELIVER, FETCH, RECEIVE, SEND, Merge
 from netprobe.probe.agent.collective_program import Program as RankProgram
-from netprobe.verify.program import Action, Program
+from netprobe.verify.program import Program, compile_model
 
 Line = tuple[int, int, int]
 """Sender, receiver, channel."""
@@ -29,6 +31,18 @@ def check_actions(program: Program) -> None:
         for chunk in owed(program, rank):
             if chunk not in chunks:
                 raise ValueError(f"rank {rank} never delivers chunk {chunk}")
+
+
+def proved_program(model: CostModel, ranks: int, channels: int = 1) -> Program:
+    """``compile_model``, and the proof of what it made. Raises InputError, InternalError where that fails."""
+    program = compile_model(model, ranks, channels)
+    try:
+        check_actions(program)
+    except ValueError as error:
+        raise InternalError(
+            f"{program.name} among {ranks} ranks compiles to what it is not: {error}"
+        ) from None
+    return program
 
 
 def owed(program: Program, rank: int) -> set[int]:
@@ -138,6 +152,3 @@ def _waiting(
     one: RankProgram, rank: int, parked: dict[tuple[int, int], int], sends: dict[Line, deque[int]]
 ) -> bool:
     return any(key[0] == rank for key in parked) or any(sends[(rank, *key)] for key in one.sends)
-
-
-__all__ = ["Action", "check_actions", "check_order", "owed", "rank_program", "run_on_symbols"]

@@ -20,7 +20,8 @@ from netprobe.probe.result import HostOutcome
 from netprobe.probe.stopping import run_stoppable, until_stopped
 from netprobe.verify.compare import Ratio
 from netprobe.verify.contest import PROPOSED, ContestOptions, Record, compare, survey
-from netprobe.verify.program import MAX_CHANNELS, compile_model
+from netprobe.verify.program import MAX_CHANNELS
+from netprobe.verify.proof import proved_program
 from netprobe.verify.runner import Runner, StoppedRunError
 from netprobe.verify.wire import WireRunner
 
@@ -148,7 +149,7 @@ async def _verify(
             return
         # In a thread: a large program takes seconds, and agents without pings for so long end.
         outcome.contenders = contenders = await asyncio.to_thread(arrange, up)
-        program = await asyncio.to_thread(compile_model, model, len(up), verify.channels)
+        program = await asyncio.to_thread(proved_program, model, len(up), verify.channels)
         place = {host: at for at, host in enumerate(up)}
         runner = WireRunner(
             [fleet.members[host] for host in up],
@@ -157,10 +158,10 @@ async def _verify(
             size_bytes=verify.size_bytes,
             ports=options.port_range,
         )
-        on_event(Step(text="connecting", detail=f"{len(up)} hosts"))
         try:
+            on_event(Step(text="connecting", detail=f"{len(up)} hosts"))
             await runner.open()
-            await measure(runner, contenders, verify, outcome, on_event)
+            await run_contest(runner, contenders, verify, outcome.record, on_event)
         except StoppedRunError as error:
             outcome.stopped = str(error)
         finally:
@@ -179,14 +180,10 @@ async def _verify(
     return outcome
 
 
-async def measure(
-    runner: Runner,
-    contenders: Contenders,
-    verify: VerifyOptions,
-    outcome: VerifyOutcome,
-    on_event: OnEvent,
+async def run_contest(
+    runner: Runner, contenders: Contenders, verify: VerifyOptions, record: Record, on_event: OnEvent
 ) -> None:
-    """The comparison, then the survey, into ``outcome``. Raises StoppedRunError."""
+    """The comparison, then the survey. Raises StoppedRunError when ``runner`` cannot go on."""
 
     def compared(done: int, elapsed_s: float, ratio: Ratio | None) -> None:
         what = "" if ratio is None else f", {ratio.value:.2f}x so far"
@@ -198,9 +195,7 @@ async def measure(
 
     first = PROPOSED + 1
     baselines = range(first, first + len(contenders.baselines))
-    await compare(runner, baselines, verify.contest, outcome.record, on_progress=compared)
+    await compare(runner, baselines, verify.contest, record, on_progress=compared)
     if contenders.surveyed:
         rest = range(baselines.stop, len(contenders.all))
-        await survey(
-            runner, rest, verify.contest, outcome.record, seed=verify.seed, on_progress=surveyed
-        )  # fmt: skip
+        await survey(runner, rest, verify.contest, record, seed=verify.seed, on_progress=surveyed)

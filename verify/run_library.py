@@ -13,9 +13,9 @@ from netprobe.probe.events import OnEvent, Step, ignore
 from netprobe.probe.result import HostOutcome
 from netprobe.probe.stopping import run_stoppable, until_stopped
 from netprobe.verify.crew import LibraryError
-from netprobe.verify.library import Library, LibraryRunner, LibrarySession, check_algorithm, check_trial
-from netprobe.verify.run import Arrange, VerifyOptions, VerifyOutcome, measure
-from netprobe.verify.runner import StoppedRunError
+from netprobe.verify.library import Library, LibrarySession, check_algorithm, check_trial
+from netprobe.verify.run import Arrange, VerifyOptions, VerifyOutcome, run_contest
+from netprobe.verify.runner import BlockingRunner, StoppedRunError
 
 ALGORITHMS = {"chunked-ring": "ring", "nccl-tree": "tree"}
 """netprobe's names of programs that the libraries call otherwise."""
@@ -78,9 +78,12 @@ async def _run(
         outcome.contenders = contenders = await asyncio.to_thread(arrange, range(len(hosts)))
         outcome.library = session.version
         orders = [one.order for one in contenders.all]
+
+        def run(number: int, limit_s: float) -> float:
+            return session.time_all_reduce(orders[number], verify.size_bytes, limit_s)
+
         try:
-            runner = LibraryRunner(session, orders, size_bytes=verify.size_bytes)
-            await measure(runner, contenders, verify, outcome, on_event)
+            await run_contest(BlockingRunner(run), contenders, verify, outcome.record, on_event)
         except StoppedRunError as error:
             outcome.stopped = str(error)
         finally:

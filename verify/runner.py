@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+
+from netprobe.core.errors import NothingMeasuredError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,3 +27,25 @@ class Runner(Protocol):
 
 class StoppedRunError(Exception):
     """Nothing more can be run; the message is the reason, and what was measured stands."""
+
+
+class BlockingRunner:
+    """A ``Runner`` out of a function that runs one order and waits for its end, such as a real library's.
+
+    ``run(order, timeout_s)`` gives seconds, and raises NothingMeasuredError when it cannot.
+    """
+
+    def __init__(self, run: Callable[[int, float], float]) -> None:
+        self._run = run
+
+    async def repeat(self, sequence: Sequence[int], limit_s: float) -> Batch:
+        """See ``Runner``."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + limit_s
+        seconds: list[float] = []
+        for order in sequence:
+            try:
+                seconds.append(await asyncio.to_thread(self._run, order, max(0.0, until - loop.time())))
+            except NothingMeasuredError as error:
+                return Batch(seconds=tuple(seconds), reason=str(error))
+        return Batch(seconds=tuple(seconds))

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from netprobe.core.errors import InputError
+from netprobe.core.errors import InputError, NothingMeasuredError
 from netprobe.verify.compare import ratio_of, verdict_of
 from netprobe.verify.contest import PROPOSED, ContestOptions, Record, compare, survey
 from netprobe.verify.correlate import correlate
 from netprobe.verify.orders import Orders, spread_orders
-from netprobe.verify.runner import Batch, StoppedRunError
+from netprobe.verify.runner import Batch, BlockingRunner, StoppedRunError
 
 times = st.floats(1e-6, 1e6)
 
@@ -154,6 +154,17 @@ def test_what_was_measured_before_it_broke_is_kept() -> None:
     with pytest.raises(StoppedRunError, match="the agent ended"):
         asyncio.run(compare(runner, [1], ContestOptions(), record, clock=runner.clock))
     assert len(record.contest) == 9 and len(record.pairs()) == 3
+
+
+def test_what_waits_for_its_end_is_a_runner_too() -> None:
+    def once(order: int, timeout_s: float) -> float:
+        if order == 9:
+            raise NothingMeasuredError("gloo: rank 3 is gone")
+        return min(2.0 + order, timeout_s)
+
+    runner = BlockingRunner(once)
+    assert asyncio.run(runner.repeat([0, 1], 60.0)) == Batch(seconds=(2.0, 3.0))
+    assert asyncio.run(runner.repeat([1, 9, 0], 60.0)) == Batch(seconds=(3.0,), reason="gloo: rank 3 is gone")
 
 
 def test_a_survey_runs_every_order_as_often_as_the_time_allows() -> None:
