@@ -1,4 +1,5 @@
-"""A scan of 64 hosts that loses agents on its way: 8 killed and 4 frozen at random, beside an undisturbed one."""
+"""Scans that are ended by Ctrl-C; then one of 64 hosts that loses agents on its way: 8 killed and 4 frozen at random,
+beside an undisturbed one."""
 
 from __future__ import annotations
 
@@ -6,7 +7,9 @@ import argparse
 import os
 import random
 import signal
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,10 +17,12 @@ from pathlib import Path
 import numpy as np
 from _tables import heading, quantile, table
 
+from netprobe.core.document import load_document
 from netprobe.core.hosts import read_hosts_file
 from netprobe.core.scan import Scan
 from netprobe.lab import Lab, parse_spec, temporary
 from netprobe.probe.events import Event, RoundDone, ignore
+from netprobe.probe.journal import read_journal
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.session import run_scan
 from netprobe.probe.via import parse_via
@@ -75,6 +80,73 @@ def complete(scan: Scan, lost: set[str]) -> int:
     return int(np.isnan(cells).sum()) - len(well)
 
 
+def interrupted(lab: Lab, presses: int, draw: random.Random) -> tuple[float, str, int, int]:
+    """One scan that Ctrl-C ends somewhere in its rounds.
+
+    Seconds from the first press to the end of the process, its exit code and the document's status, the visits of
+    the journal that the document lacks, and agents that are left.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out"
+        argv = ["scan", "--hosts", str(lab.hosts_path), "--via", lab.via_template, "--python", sys.executable]
+        running = subprocess.Popen([sys.executable, "-m", "netprobe", *argv, "--out", str(out), "--quiet"],
+                                   stderr=subprocess.DEVNULL)  # fmt: skip
+        journal = out / "scan.journal.jsonl"
+        try:
+            deadline = time.monotonic() + 120
+            while not (journal.exists() and b'{"visit"' in journal.read_bytes()):
+                if running.poll() is not None or time.monotonic() > deadline:
+                    raise SystemExit("the scan did not begin")
+                time.sleep(0.02)
+            time.sleep(draw.uniform(0, 1.5))
+            began = time.monotonic()
+            for _ in range(presses):
+                running.send_signal(signal.SIGINT)
+                time.sleep(0.1 if presses > 1 else 0)
+            code = running.wait(120)
+            took = time.monotonic() - began
+        finally:
+            running.kill()
+            running.wait()
+        status = "none"
+        visits = 0
+        if (out / "scan.json").exists():
+            scan = load_document(Scan, out / "scan.json")
+            status, visits = scan.status, len(scan.visits)
+        lost = len(read_journal(journal).visits) - visits
+    left = 0
+    for host in lab.hosts:
+        listed = subprocess.run(
+            ["ip", "netns", "pids", host.target], capture_output=True, text=True, check=True
+        )
+        left += len(listed.stdout.split())
+    return took, f"{code}, {status}", lost, left
+
+
+def interrupts(repeats: int) -> None:
+    """From Ctrl-C to the prompt, on labs of 16 and of 64 hosts."""
+    rows = []
+    for hosts in (16, 64):
+        spec = SPEC.replace("[16, 16, 16, 16]", str([hosts // 4] * 4))
+        with temporary(parse_spec(spec), seed=1) as lab:
+            for presses in (1, 6):
+                draw = random.Random(presses)
+                found = [interrupted(lab, presses, draw) for _ in range(repeats)]
+                times = [one[0] for one in found]
+                rows.append(
+                    (
+                        hosts, presses, len(found), f"{quantile(times, 0.5):.2f} s", f"{max(times):.2f} s",
+                        " and ".join(sorted({one[1] for one in found})), sum(one[2] for one in found),
+                        sum(one[3] for one in found),
+                    )
+                )  # fmt: skip
+    heading("Ctrl-C in the rounds of a scan, to the end of the process (six: one every 0.1 s)")
+    columns = (
+        "hosts", "presses", "scans", "median", "slowest", "exit code, document", "visits lost", "agents left",
+    )  # fmt: skip
+    table(columns, rows)
+
+
 def main() -> None:
     """Both in turn, with another draw each time."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -83,7 +155,14 @@ def main() -> None:
     parser.add_argument("--killed", type=int, default=8)
     parser.add_argument("--frozen", type=int, default=4)
     parser.add_argument("--links-at-once", type=int, default=0)
+    parser.add_argument(
+        "--interrupts", type=int, default=5, metavar="N", help="scans ended by Ctrl-C, of each kind"
+    )
     given = parser.parse_args()
+    if given.interrupts:
+        interrupts(given.interrupts)
+    if not given.repeats:
+        return
     options = ScanOptions(
         python=sys.executable, probes_per_visit=given.probes, links_at_once=given.links_at_once
     )

@@ -7,25 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from netprobe.cli.launching import (
-    ContainerOption,
-    ContextOption,
-    FanOutOption,
-    KubeconfigOption,
-    ListenOption,
-    McaOption,
-    NamespaceOption,
-    PythonOption,
-    SetupOption,
-    SshConfigOption,
-    SshOptionOption,
-    ViaOption,
-)
+from netprobe.cli.addresses import Addresses
+from netprobe.cli.launching import Reach
+from netprobe.cli.option_groups import grouped
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption
-from netprobe.cli.probing import PortRangeOption
+from netprobe.cli.probing import DryRunOption
 
 if TYPE_CHECKING:
     from netprobe.core.capacity import Capacity
+    from netprobe.core.map import Map
+    from netprobe.probe.capacity.run import CapacityOptions
 
 SecondsOption = Annotated[
     float, typer.Option("--seconds", help="Length of each test; its first fifth does not count.")
@@ -37,35 +28,26 @@ AtOnceOption = Annotated[
 ]
 
 
+@grouped
 def capacity(
+    *,
     scan: Annotated[Path, typer.Argument(metavar="SCAN", help="A scan.json.")],
     map_: Annotated[Path, typer.Argument(metavar="MAP", help="The map.json made from it.")],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File to write (capacity.json beside the map).")
     ] = None,
-    via: ViaOption = None,
-    ssh_config: SshConfigOption = None,
-    ssh_option: SshOptionOption = None,
-    mca: McaOption = None,
-    listen: ListenOption = None,
-    context: ContextOption = None,
-    namespace: NamespaceOption = None,
-    container: ContainerOption = None,
-    kubeconfig: KubeconfigOption = None,
-    python: PythonOption = None,
-    setup: SetupOption = None,
-    fan_out: FanOutOption = None,
-    port_range: PortRangeOption = None,
+    reach: Reach,
+    addresses: Addresses,
     seconds: SecondsOption = 1.0,
     streams: StreamsOption = 2,
     repeats: RepeatsOption = 2,
     at_once: AtOnceOption = 0,
+    dry_run: DryRunOption = False,
     force: ForceOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
     """Measure with several flows at once what each host and each group's uplink carries."""
-    from netprobe.cli.probing import ports
     from netprobe.cli.progress import ScanProgress
     from netprobe.core.document import load_document
     from netprobe.core.map import Map
@@ -74,28 +56,18 @@ def capacity(
     from netprobe.pipeline.capacity import measure_capacity
     from netprobe.probe.capacity.run import CapacityOptions
     from netprobe.probe.options import ScanOptions
-    from netprobe.probe.via import parse_via
 
     path = out or map_.parent / files.CAPACITY
-    launcher = parse_via(
-        via or "ssh",
-        ssh_config=ssh_config,
-        ssh_options=ssh_option or [],
-        mca=mca or [],
-        listen=listen,
-        context=context,
-        namespace=namespace,
-        container=container,
-        kubeconfig=kubeconfig,
-        fan_out=fan_out or 16,
-    )
-    options = ScanOptions(python=python, setup=setup, port_range=ports(port_range))
+    launcher = reach.launcher()
+    options = ScanOptions(**reach.fields(), **addresses.fields())
     how = CapacityOptions(seconds=seconds, streams=streams, repeats=repeats, at_once=at_once)
     scanned, mapped = load_document(Scan, scan), load_document(Map, map_)
-    launcher.check(scanned.hosts)
-    inputs = [scan, map_, *filter(None, (ssh_config, kubeconfig))]
-    files.prepare_file(path, kind="capacity", force=force, inputs=inputs)
     output = Output(json=json, quiet=quiet)
+    if dry_run:
+        show_cost(mapped, how, output)
+        return 0
+    launcher.check(scanned.hosts)
+    files.prepare_file(path, kind="capacity", force=force, inputs=[scan, map_, *reach.inputs()])
     with ScanProgress(output) as progress:
         result = measure_capacity(
             scanned,
@@ -104,12 +76,23 @@ def capacity(
             path=path,
             options=options,
             capacity=how,
+            choose_addresses=addresses.choose,
             on_event=progress.on_event,
         )
     show_capacity(result, output)
     output.say(f"wrote {path}")
     output.result({"file": str(path)} | capacity_summary(result))
     return 0 if result.status == "ok" else 3
+
+
+def show_cost(map_: Map, capacity: CapacityOptions, output: Output) -> None:
+    """What ``--dry-run`` says."""
+    from netprobe.cli.probing import show_phases
+    from netprobe.pipeline.estimating import estimate_capacity
+
+    phase = estimate_capacity([len(group.hosts) for group in map_.groups], capacity)
+    show_phases(len(map_.hosts), [phase], output)
+    output.say("flows are thought to run at 1 Gbit/s each; faster links carry more")
 
 
 def show_capacity(result: Capacity, output: Output) -> None:

@@ -7,23 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from netprobe.cli.launching import (
-    ContainerOption,
-    ContextOption,
-    FanOutOption,
-    KubeconfigOption,
-    ListenOption,
-    McaOption,
-    NamespaceOption,
-    PythonOption,
-    SelectorOption,
-    SetupOption,
-    SshConfigOption,
-    SshOptionOption,
-    ViaOption,
-)
-from netprobe.cli.output import JsonOption, Output
-from netprobe.cli.probing import InterfaceOption, PortRangeOption, StartTimeoutOption, SubnetOption, ports
+from netprobe.cli.addresses import Addresses
+from netprobe.cli.launching import Reach, SelectorOption
+from netprobe.cli.option_groups import grouped
+from netprobe.cli.output import JsonOption, Output, QuietOption
+from netprobe.core.text import listed
 
 if TYPE_CHECKING:
     from netprobe.pipeline.doctor_hosts import FleetReport
@@ -35,63 +23,32 @@ _TITLES = (
 )  # fmt: skip
 
 
+@grouped
 def doctor(
+    *,
     hosts: Annotated[
         str | None, typer.Option("--hosts", help="Start an agent on each of these hosts, and ask it.")
     ] = None,
-    via: ViaOption = None,
-    ssh_config: SshConfigOption = None,
-    ssh_option: SshOptionOption = None,
-    mca: McaOption = None,
-    listen: ListenOption = None,
-    context: ContextOption = None,
-    namespace: NamespaceOption = None,
-    container: ContainerOption = None,
-    kubeconfig: KubeconfigOption = None,
+    reach: Reach,
+    addresses: Addresses,
     selector: SelectorOption = None,
-    python: PythonOption = None,
-    setup: SetupOption = None,
-    fan_out: FanOutOption = None,
-    start_timeout: StartTimeoutOption = 30.0,
-    port_range: PortRangeOption = None,
-    subnet: SubnetOption = None,
-    interface: InterfaceOption = None,
     json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> int:
     """Say what this machine offers netprobe; with --hosts, what every host lacks and what that costs.
 
     Exit codes with --hosts: 0 every host can be probed, 3 some cannot, 4 none can.
     """
-    output = Output(json=json)
-    if hosts is None and via is None and selector is None:
+    output = Output(json=json, quiet=quiet)
+    if hosts is None and reach.via is None and selector is None:
         return _this_machine(output)
     from netprobe.cli.launching import hosts_or_selector, hosts_to_scan
     from netprobe.pipeline.doctor_hosts import examine_hosts
     from netprobe.probe.options import ScanOptions
-    from netprobe.probe.via import parse_via
 
-    way = via or "ssh"
-    launcher = parse_via(
-        way,
-        ssh_config=ssh_config,
-        ssh_options=ssh_option or [],
-        mca=mca or [],
-        listen=listen,
-        context=context,
-        namespace=namespace,
-        container=container,
-        kubeconfig=kubeconfig,
-        fan_out=fan_out or 16,
-    )
-    options = ScanOptions(
-        port_range=ports(port_range),
-        subnet=subnet,
-        interface=interface,
-        start_timeout_s=start_timeout,
-        python=python,
-        setup=setup,
-    )
-    given = hosts_to_scan(hosts_or_selector(hosts, selector), way, launcher, output.note)
+    launcher = reach.launcher()
+    options = ScanOptions(**reach.fields(), **addresses.fields())
+    given = hosts_to_scan(hosts_or_selector(hosts, selector), reach.way, launcher, output.note)
     launcher.check(given)
     report = examine_hosts(given, launcher=launcher, options=options)
     output.say(_table(report), *_lacks(report))
@@ -149,8 +106,5 @@ def _version(line: str | None) -> str:
 def _lacks(report: FleetReport) -> list[str]:
     lines = []
     for lack in report.lacks:
-        more = f" and {len(lack.hosts) - NAMES_SHOWN} more" if len(lack.hosts) > NAMES_SHOWN else ""
-        lines.append(
-            f"missing on {', '.join(lack.hosts[:NAMES_SHOWN])}{more}: {lack.what}; it costs: {lack.costs}"
-        )
+        lines.append(f"missing on {listed(lack.hosts, NAMES_SHOWN)}: {lack.what}; it costs: {lack.costs}")
     return lines or ["every host can be probed, and lacks nothing"]

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from netprobe.core.errors import EXIT_BUG, EXIT_INPUT, EXIT_INTERRUPTED, NetprobeError
+from netprobe.core.interrupts import ENDING, interrupt
 from netprobe.core.text import printable
 
 
@@ -17,16 +18,19 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the command and exit with its documented code."""
     args = list(sys.argv[1:] if argv is None else argv)
     _mend_streams()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        # Ended from outside is interrupted: labs and agents are taken down on the way out.
-        if signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, signal.default_int_handler)
+    for number in ENDING:
+        # Ended from outside is interrupted: labs and agents are taken down on the way out, however often it is said.
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(number, interrupt)
     code = run(args)
     try:
         sys.stdout.flush()
     except OSError:
         # The reader (head, say) has gone, or its disk is full; there is nobody to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    for number in ENDING:  # Python's last steps take their handlers away: the exit code is known, and stays
+        if signal.getsignal(number) is interrupt:
+            signal.signal(number, signal.SIG_IGN)
     sys.exit(code)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -71,6 +72,66 @@ FanOutOption = Annotated[
     int | None,
     typer.Option("--fan-out", min=1, help="How many hosts are being connected to at a time (16)."),
 ]
+
+StartTimeoutOption = Annotated[
+    float,
+    typer.Option("--start-timeout", metavar="SECONDS", help="A host not up by then is unreachable."),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reach:
+    """How hosts are reached: the options of every command that starts agents."""
+
+    via: ViaOption = None
+    ssh_config: SshConfigOption = None
+    ssh_option: SshOptionOption = None
+    mca: McaOption = None
+    listen: ListenOption = None
+    context: ContextOption = None
+    namespace: NamespaceOption = None
+    container: ContainerOption = None
+    kubeconfig: KubeconfigOption = None
+    python: PythonOption = None
+    setup: SetupOption = None
+    fan_out: FanOutOption = None
+    start_timeout: StartTimeoutOption = 30.0
+
+    @property
+    def way(self) -> str:
+        """``--via``, or its default."""
+        return "ssh" if self.via is None else self.via
+
+    def launcher(self) -> Launcher:
+        """Raises InputError for options that do not go with each other."""
+        from netprobe.probe.via import parse_via
+
+        return parse_via(
+            self.way,
+            ssh_config=self.ssh_config,
+            ssh_options=self.ssh_option or [],
+            mca=self.mca or [],
+            listen=self.listen,
+            context=self.context,
+            namespace=self.namespace,
+            container=self.container,
+            kubeconfig=self.kubeconfig,
+            fan_out=self.fan_out or 16,
+        )
+
+    def fields(self) -> dict[str, Any]:
+        """Fields of ScanOptions."""
+        return {"python": self.python, "setup": self.setup, "start_timeout_s": self.start_timeout}
+
+    def given(self) -> list[str]:
+        """Names of the options that say which way in is taken, of those that were given."""
+        there = asdict(self)
+        way_in = there.keys() - {"python", "setup", "start_timeout"}
+        return ["--" + name.replace("_", "-") for name in there if name in way_in and there[name]]
+
+    def inputs(self) -> list[Path]:
+        """Files that are read."""
+        return [path for path in (self.ssh_config, self.kubeconfig) if path is not None]
 
 
 def hosts_or_selector(hosts: str | None, selector: str | None) -> str | None:

@@ -8,30 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from netprobe.cli.output import Output
     from netprobe.pipeline.measuring import Measuring
+    from netprobe.probe.estimate import PhaseEstimate
     from netprobe.probe.options import ScanOptions
+    from netprobe.probe.visits import VisitResult
 
-StartTimeoutOption = Annotated[
-    float,
-    typer.Option("--start-timeout", metavar="SECONDS", help="A host not up by then is unreachable."),
-]
 ProbesOption = Annotated[
     int, typer.Option("--probes", help="Probes of one visit; each pair gets two visits.")
 ]
 IntervalOption = Annotated[
     float, typer.Option("--interval", metavar="SECONDS", help="Mean time between the probes of a link.")
-]
-PortRangeOption = Annotated[
-    str | None, typer.Option("--port-range", metavar="LOW-HIGH", help="UDP ports to use (any otherwise).")
-]
-SubnetOption = Annotated[
-    str | None, typer.Option("--subnet", metavar="CIDR", help="Probe the addresses of this network.")
-]
-InterfaceOption = Annotated[
-    str | None, typer.Option("--interface", help="Probe the addresses of this interface.")
 ]
 LinksAtOnceOption = Annotated[
     int, typer.Option("--links-at-once", metavar="N", help="Links measured at a time (0: half of the hosts).")
@@ -62,19 +51,6 @@ GENTLE = {"links_at_once": 4, "interval_s": 0.01, "probes_per_visit": 50, "goodp
 """What ``--gentle`` sets where no option was given: 4 links, each with 100 packets a second each way, and one
 test of goodput at a time."""
 _OPTION_OF = {"probes_per_visit": "probes", "interval_s": "interval", "start_timeout_s": "start_timeout"}
-
-
-def ports(text: str | None) -> tuple[int, int]:
-    """``LOW-HIGH`` or one port; (0, 0) for None."""
-    from netprobe.core.errors import InputError
-
-    if text is None:
-        return (0, 0)
-    low, dash, high = text.partition("-")
-    ends = (low, high if dash else low)
-    if not all(end.isascii() and end.isdigit() and len(end) <= 5 for end in ends):
-        raise InputError(f"--port-range {text!r} is no range of ports such as 9000-9100")
-    return int(ends[0]), int(ends[1])
 
 
 def given_fields(ctx: typer.Context) -> dict[str, str]:
@@ -156,23 +132,24 @@ def below_rate(
     return replace(options, links_at_once=at_once, interval_s=interval_s)
 
 
-def show_estimate(hosts: int, options: ScanOptions, measuring: Measuring, output: Output) -> None:
-    """What ``--dry-run`` says."""
+def show_estimate(
+    hosts: int,
+    options: ScanOptions,
+    measuring: Measuring,
+    output: Output,
+    *,
+    earlier: Sequence[VisitResult] | None = None,
+) -> None:
+    """What ``--dry-run`` says of a scan; of one that is gone on with, whose visits are ``earlier``, what is left."""
     from netprobe.pipeline.estimating import estimate_scan
     from netprobe.pipeline.goodput import assumed_sizes
-    from netprobe.probe.estimate import bytes_text, rate_text
 
-    phases = estimate_scan(hosts, options, measuring)
-    output.say(
-        f"{hosts} hosts; nothing was started. With all of them up, and the launch of the agents not counted:"
+    show_phases(
+        hosts,
+        estimate_scan(hosts, options, measuring, earlier=earlier or ()),
+        output,
+        what="" if earlier is None else "Of the scan that is gone on with this is left. ",
     )
-    for phase in phases:
-        rounds, links = ("tests", "flows") if phase.measurement == "capacity" else ("rounds", "links")
-        output.say(
-            f"{phase.measurement} ({phase.method}): {phase.rounds} {rounds}, {phase.links} {links}, at most "
-            f"{phase.links_at_once} at once: about {phase.seconds:.0f} s, {bytes_text(phase.bytes)}, at most "
-            f"{rate_text(phase.bytes_per_s)} in all"
-        )
     output.say(f"{options.probes_per_visit} probes a visit, {1e3 * options.interval_s:.3g} ms apart")
     if measuring.goodput is not None or measuring.capacity is not None:
         output.say(
@@ -181,6 +158,22 @@ def show_estimate(hosts: int, options: ScanOptions, measuring: Measuring, output
         )
     if measuring.goodput is not None and measuring.goodput.options.way == "auto":
         output.say("goodput is thought to be of iperf3; where a host lacks it, tests are shorter (tcp)")
+
+
+def show_phases(hosts: int, phases: Sequence[PhaseEstimate], output: Output, *, what: str = "") -> None:
+    """What nothing but the phases costs, for people and as JSON."""
+    from netprobe.probe.estimate import bytes_text, rate_text
+
+    output.say(
+        f"{hosts} hosts; nothing was started. {what}With all of them up, and the launch of the agents not counted:"
+    )
+    for phase in phases:
+        rounds, links = ("tests", "flows") if phase.measurement == "capacity" else ("rounds", "links")
+        output.say(
+            f"{phase.measurement} ({phase.method}): {phase.rounds} {rounds}, {phase.links} {links}, at most "
+            f"{phase.links_at_once} at once: about {phase.seconds:.0f} s, {bytes_text(phase.bytes)}, at most "
+            f"{rate_text(phase.bytes_per_s)} in all"
+        )
     data: dict[str, Any] = {
         "dry_run": True,
         "hosts": hosts,

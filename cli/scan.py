@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from netprobe.cli.addresses import Addresses
 from netprobe.cli.export import FormatOption, SlotsOption
 from netprobe.cli.goodput import (
     GoodputOption,
@@ -17,50 +18,25 @@ from netprobe.cli.goodput import (
     SizeOption,
     StreamsOption,
 )
-from netprobe.cli.latency import (
-    Ipv4Option,
-    Ipv6Option,
-    LatencyOption,
-    SourcePortsOption,
-    TraceOption,
-    latency_fields,
-)
-from netprobe.cli.launching import (
-    ContainerOption,
-    ContextOption,
-    FanOutOption,
-    KubeconfigOption,
-    ListenOption,
-    McaOption,
-    NamespaceOption,
-    PythonOption,
-    SelectorOption,
-    SetupOption,
-    SshConfigOption,
-    SshOptionOption,
-    ViaOption,
-)
+from netprobe.cli.latency import LatencyOption, SourcePortsOption, TraceOption
+from netprobe.cli.launching import Reach, SelectorOption
 from netprobe.cli.mapping import AlphaOption, ElasticityOption, GroupsOption, KOption, MethodOption
+from netprobe.cli.option_groups import grouped
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
 from netprobe.cli.plan import ObjectiveOption, RootOption
 from netprobe.cli.probing import (
     Asked,
     DryRunOption,
     GentleOption,
-    InterfaceOption,
     IntervalOption,
     LinksAtOnceOption,
     PairsOption,
-    PortRangeOption,
     ProbesOption,
     RateOption,
     ResumeOption,
-    StartTimeoutOption,
-    SubnetOption,
     TimeOption,
     given_fields,
     given_words,
-    ports,
 )
 from netprobe.cli.scan_output import show_chain
 
@@ -68,7 +44,9 @@ if TYPE_CHECKING:
     from netprobe.pipeline.chain import Chain, ChainOptions
 
 
+@grouped
 def scan(
+    *,
     ctx: typer.Context,
     hosts: Annotated[
         str | None,
@@ -89,27 +67,11 @@ def scan(
     only: Annotated[
         str | None, typer.Option("--only", metavar="STAGE", help="Stop after this stage: scan, map or plan.")
     ] = None,
-    via: ViaOption = None,
-    ssh_config: SshConfigOption = None,
-    ssh_option: SshOptionOption = None,
-    mca: McaOption = None,
-    listen: ListenOption = None,
-    context: ContextOption = None,
-    namespace: NamespaceOption = None,
-    container: ContainerOption = None,
-    kubeconfig: KubeconfigOption = None,
+    reach: Reach,
+    addresses: Addresses,
     selector: SelectorOption = None,
-    python: PythonOption = None,
-    setup: SetupOption = None,
-    fan_out: FanOutOption = None,
-    start_timeout: StartTimeoutOption = 30.0,
     probes: ProbesOption = 100,
     interval: IntervalOption = 0.001,
-    port_range: PortRangeOption = None,
-    subnet: SubnetOption = None,
-    interface: InterfaceOption = None,
-    ipv4: Ipv4Option = False,
-    ipv6: Ipv6Option = False,
     latency: LatencyOption = "stamp",
     source_ports: SourcePortsOption = 1,
     pairs: PairsOption = None,
@@ -154,19 +116,14 @@ def scan(
     from netprobe.probe.options import ScanOptions
 
     hosts = hosts_or_selector(hosts, selector)
-    own = via in KNOW_THEIR_HOSTS or resume
+    own = reach.via in KNOW_THEIR_HOSTS or resume
     if (hosts is None) == (lab is None) and (lab is not None or not own):
         raise InputError("give either --hosts FILE or --lab SPEC")
     if resume and (lab is not None or out is None or force):
         raise InputError(
             "--resume goes with --out DIR (of the scan that ended early), not with --lab or --force"
         )
-    reach = {
-        "--via": via, "--ssh-config": ssh_config, "--ssh-option": ssh_option, "--mca": mca,
-        "--listen": listen, "--fan-out": fan_out, "--context": context, "--namespace": namespace,
-        "--container": container, "--kubeconfig": kubeconfig,
-    }  # fmt: skip
-    given = [name for name, value in reach.items() if value]
+    given = reach.given()
     if lab is not None and given:
         raise InputError(f"{' and '.join(given)} cannot go with --lab: a lab has its own way in")
     if only not in (None, "scan", "map", "plan"):
@@ -175,16 +132,11 @@ def scan(
         scan=ScanOptions(
             probes_per_visit=probes,
             interval_s=interval,
-            port_range=ports(port_range),
-            subnet=subnet,
-            interface=interface,
             links_at_once=links_at_once,
-            **latency_fields(
-                latency=latency, source_ports=source_ports, ipv4=ipv4, ipv6=ipv6, port_range=port_range
-            ),
-            start_timeout_s=start_timeout,
-            python=python,
-            setup=setup,
+            latency=latency,  # type: ignore[arg-type]
+            source_ports=source_ports,
+            **reach.fields(),
+            **addresses.fields(),
             seed=seed,
         ),
         measuring=parse_measuring(
@@ -204,21 +156,11 @@ def scan(
         slots=slots,
         seed=seed,
         last=only or "export",  # type: ignore[arg-type]
+        via=reach.way,
         resume=resume,
     )
     folder = out or Path(f"netprobe-{datetime.now():%Y%m%d-%H%M%S}")
     output = Output(json=json, quiet=quiet)
-    launch = {
-        "ssh_config": ssh_config,
-        "ssh_options": ssh_option or [],
-        "mca": mca or [],
-        "listen": listen,
-        "context": context,
-        "namespace": namespace,
-        "container": container,
-        "kubeconfig": kubeconfig,
-        "fan_out": fan_out or 16,
-    }
     asked = Asked(
         resume=resume,
         dry_run=dry_run,
@@ -227,7 +169,7 @@ def scan(
         given=given_fields(ctx),
         words=given_words(ctx, options.measuring.words),
     )
-    chain = _run(hosts, lab, "ssh" if via is None else via, launch, folder, force, options, asked, output)
+    chain = _run(hosts, lab, reach, folder, force, options, asked, output)
     if chain is None:
         return 0
     show_chain(chain, output)
@@ -237,8 +179,7 @@ def scan(
 def _run(
     hosts: str | None,
     lab: str | None,
-    via: str,
-    launch: dict[str, Any],
+    reach: Reach,
     folder: Path,
     force: bool,
     options: ChainOptions,
@@ -247,21 +188,21 @@ def _run(
 ) -> Chain | None:
     """Everything is read and checked before the folder is made or a packet leaves. None for a dry run."""
     from netprobe.cli.launching import hosts_to_scan
-    from netprobe.cli.probing import show_estimate
+    from netprobe.cli.probing import show_estimate, show_phases
     from netprobe.cli.progress import ScanProgress
     from netprobe.formats import input_files
     from netprobe.lab import load_spec
     from netprobe.pipeline import files
-    from netprobe.pipeline.chain import check_chain, check_lab, run_chain, run_chain_on_lab
+    from netprobe.pipeline.chain import check_chain, check_lab, left_of_complete, run_chain, run_chain_on_lab
     from netprobe.pipeline.measuring import measured_ids
     from netprobe.pipeline.resuming import (
         check_same_hosts,
         check_same_measurements,
+        check_way_in,
         continued_measuring,
         continued_options,
         find_earlier,
     )
-    from netprobe.probe.via import parse_via
 
     if lab is not None:
         spec = load_spec(lab)
@@ -276,16 +217,17 @@ def _run(
             return run_chain_on_lab(
                 spec, folder=folder, options=options, on_event=progress.on_event, on_stage=progress.on_stage
             )
-    launcher = parse_via(via, **launch)
+    launcher = reach.launcher()
     earlier = find_earlier(folder) if asked.resume else None
     if hosts is None and earlier is None:
         launcher.check(())  # that it can know hosts here at all
     given = (
         earlier.record.hosts
         if hosts is None and earlier is not None
-        else hosts_to_scan(hosts, via, launcher, output.note)
+        else hosts_to_scan(hosts, reach.way, launcher, output.note)
     )
     if earlier is not None:
+        check_way_in(earlier.record, reach.via)
         check_same_hosts(earlier.record, given)
         measuring = continued_measuring(earlier.record, options.measuring, given=asked.words)
         check_same_measurements(earlier.record, measured_ids(options.scan, measuring))
@@ -299,12 +241,16 @@ def _run(
     options = replace(options, scan=scan_options)
     check_chain(options, given)
     if asked.dry_run:
-        show_estimate(len(given), options.scan, options.measuring, output)
+        if earlier is None:
+            show_estimate(len(given), options.scan, options.measuring, output)
+        elif earlier.scan is None:
+            show_estimate(len(given), options.scan, options.measuring, output, earlier=earlier.record.visits)
+        else:
+            show_phases(len(given), left_of_complete(folder, len(given), options), output)
         return None
     launcher.check(given)
     check_chain(options, given)
-    inputs = [launch[name] for name in ("ssh_config", "kubeconfig") if launch[name] is not None]
-    files.check_folder(folder, [*inputs, *(input_files(hosts) if hosts is not None else [])])
+    files.check_folder(folder, [*reach.inputs(), *(input_files(hosts) if hosts is not None else [])])
     if earlier is None:
         files.prepare_folder(folder, force=force)
     with ScanProgress(output) as progress:

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from netprobe.cli.launching import (
-    ContainerOption,
-    ContextOption,
-    FanOutOption,
-    KubeconfigOption,
-    ListenOption,
-    McaOption,
-    NamespaceOption,
-    PythonOption,
-    SetupOption,
-    SshConfigOption,
-    SshOptionOption,
-    ViaOption,
-)
+from netprobe.cli.addresses import Addresses
+from netprobe.cli.launching import Reach
+from netprobe.cli.option_groups import grouped
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
-from netprobe.cli.probing import PortRangeOption, StartTimeoutOption
 
 if TYPE_CHECKING:
     from netprobe.core.verify import Verify
@@ -61,26 +50,16 @@ RequireAllOption = Annotated[
 ]
 
 
+@grouped
 def verify(
+    *,
     plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan.json of kind order.")],
     map_: MapOption = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File to write (verify.json beside the plan).")
     ] = None,
-    via: ViaOption = None,
-    ssh_config: SshConfigOption = None,
-    ssh_option: SshOptionOption = None,
-    mca: McaOption = None,
-    listen: ListenOption = None,
-    context: ContextOption = None,
-    namespace: NamespaceOption = None,
-    container: ContainerOption = None,
-    kubeconfig: KubeconfigOption = None,
-    python: PythonOption = None,
-    setup: SetupOption = None,
-    fan_out: FanOutOption = None,
-    start_timeout: StartTimeoutOption = 30.0,
-    port_range: PortRangeOption = None,
+    reach: Reach,
+    addresses: Addresses,
     size: SizeOption = "32MB",
     algorithm: AlgorithmOption = None,
     channels: ChannelsOption = 1,
@@ -97,7 +76,6 @@ def verify(
     quiet: QuietOption = False,
 ) -> int:
     """Run the plan's order against another one on the hosts, and say which is faster."""
-    from netprobe.cli.probing import ports
     from netprobe.cli.progress import ScanProgress
     from netprobe.core.document import load_document
     from netprobe.core.errors import InputError
@@ -111,26 +89,13 @@ def verify(
     from netprobe.probe.budget import parse_budget
     from netprobe.probe.methods.goodput_options import parse_size
     from netprobe.probe.options import ScanOptions
-    from netprobe.probe.via import parse_via
     from netprobe.verify.contest import ContestOptions
     from netprobe.verify.run import VerifyOptions
 
     path = out or plan_file.parent / files.VERIFY
-    launcher = parse_via(
-        via or "ssh",
-        ssh_config=ssh_config,
-        ssh_options=ssh_option or [],
-        mca=[] if with_ in ("mpi", "nccl-tests") and via != "mpi" else mca or [],
-        listen=listen,
-        context=context,
-        namespace=namespace,
-        container=container,
-        kubeconfig=kubeconfig,
-        fan_out=fan_out or 16,
-    )
-    options = ScanOptions(
-        python=python, setup=setup, port_range=ports(port_range), start_timeout_s=start_timeout
-    )
+    by_mpirun = with_ in ("mpi", "nccl-tests")  # which has its own way to the hosts
+    launcher = (replace(reach, mca=None) if by_mpirun and reach.way != "mpi" else reach).launcher()
+    options = ScanOptions(**reach.fields(), **addresses.fields())
     budget = parse_budget(None, time)
     how = VerifyOptions(
         size_bytes=parse_size(size).bytes,
@@ -142,16 +107,21 @@ def verify(
         seed=seed,
     )
     library = chosen_library(
-        with_, launcher=launcher, mca=mca or [], python=python, setup=setup, program=program
+        with_,
+        launcher=launcher,
+        mca=reach.mca or [],
+        python=reach.python,
+        setup=reach.setup,
+        program=program,
     )
     plan = load_plan(plan_file)
     if not isinstance(plan, OrderPlan):
         raise InputError(f"{plan_file}: is a plan of kind {plan.kind}: orders are what can be verified")
     mapped = load_document(Map, map_) if map_ is not None else None
     baseline = load_baseline(against)
-    if with_ not in ("mpi", "nccl-tests"):  # mpirun has its own way to the hosts
+    if not by_mpirun:
         launcher.check(plan.hosts)
-    inputs = [plan_file, *filter(None, (map_, ssh_config, kubeconfig))]
+    inputs = [plan_file, *filter(None, (map_,)), *reach.inputs()]
     inputs += input_files(against) if baseline.hosts is not None else []
     files.prepare_file(path, kind="verify", force=force, inputs=inputs)
     output = Output(json=json, quiet=quiet)
@@ -167,6 +137,7 @@ def verify(
             path=path,
             options=options,
             verify=how,
+            choose_addresses=addresses.choose,
             on_event=progress.on_event,
         )
     show_verify(result, output)

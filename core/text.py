@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 MAX_LINE_SHOWN = 400
 
 
@@ -19,3 +21,9 @@ def printable(text: str, *, instead: str = "?", keep: str = "") -> str:
 def one_line(text: str, limit: int = MAX_LINE_SHOWN) -> str:
     """``text`` on one printable line of at most ``limit`` characters."""
     return " ".join(printable(text[: 8 * limit], instead=" ").split())[:limit]
+
+
+def listed(names: Sequence[str], most: int = 4) -> str:
+    """``a, b, c, d and 3 more``: the first of them, and how many the others are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

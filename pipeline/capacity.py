@@ -9,8 +9,10 @@ from netprobe.core.capacity import Capacity, CapacityTest, Oversubscription, Res
 from netprobe.core.document import check_same_hosts
 from netprobe.core.errors import DocumentError, InterruptedScanError, NothingMeasuredError
 from netprobe.core.hosts import Host
+from netprobe.core.interrupts import noted, signals_held
 from netprobe.core.map import Group, Map
 from netprobe.core.scan import Scan, ScannedHost
+from netprobe.core.text import listed
 from netprobe.pipeline import files
 from netprobe.probe.capacity.estimate import Estimate, estimate
 from netprobe.probe.capacity.run import CapacityOptions, CapacityOutcome, run_capacity
@@ -38,9 +40,13 @@ def measure_capacity(
     path: Path | None = None,
     options: ScanOptions | None = None,
     capacity: CapacityOptions | None = None,
+    choose_addresses: bool = False,
     on_event: OnEvent = ignore,
 ) -> Capacity:
     """Measure the hosts of a scan in the groups of its map, and write the document to ``path``.
+
+    On the addresses that the scan probed, or with ``choose_addresses`` on those that ``options`` choose among
+    what the hosts have.
 
     Raises NoCapacityError when no flow ran and InterruptedScanError after Ctrl-C; what was seen is written
     all the same, but for a document without any reading over one that is there.
@@ -50,15 +56,19 @@ def measure_capacity(
     if all(parent.sha256 != scan.parent().sha256 for parent in map_.parents):
         raise DocumentError("the map was made from another scan than the one given")
     hosts = [Host.model_validate({k: getattr(host, k) for k in Host.model_fields}) for host in scan.hosts]
+    if choose_addresses:
+        hosts = [host.model_copy(update={"address": None}) for host in hosts]
     index = {host.name: i for i, host in enumerate(hosts)}
     groups = [[index[name] for name in group.hosts] for group in map_.groups]
-    outcome = run_capacity(hosts, groups, launcher, options, capacity, on_event=on_event)
-    document = build_capacity(scan, map_, groups, outcome, capacity)
-    # Where nothing was read a good file of an earlier run stays.
-    saved = path if path is not None and not (document.status == "failed" and path.exists()) else None
-    if saved is not None:
-        files.save(document, saved)
-    if outcome.interrupted:
+    with signals_held() as late:
+        outcome = run_capacity(hosts, groups, launcher, options, capacity, on_event=on_event)
+        document = build_capacity(scan, map_, groups, outcome, capacity)
+        # Where nothing was read a good file of an earlier run stays.
+        saved = path if path is not None and not (document.status == "failed" and path.exists()) else None
+        if saved is not None:
+            files.save(document, saved)
+    if outcome.interrupted or late:
+        noted()
         kept = f"are kept in {saved} (status {document.status})" if saved is not None else "were made"
         raise InterruptedScanError(f"interrupted: {len(document.tests)} tests of capacity {kept}")
     if document.status == "failed" and len(hosts) > 1:
@@ -123,7 +133,13 @@ def build_capacity(
         parents=[scan.parent(), map_.parent()],
         hosts=[
             ScannedHost.model_validate(
-                host.model_dump() | {"status": one.status, "reason": one.reason, "agent": one.agent}
+                host.model_dump()
+                | {
+                    "address": one.host.address,
+                    "status": one.status,
+                    "reason": one.reason,
+                    "agent": one.agent,
+                }
             )
             for host, one in zip(scan.hosts, outcome.hosts, strict=True)
         ],
@@ -192,7 +208,4 @@ def _warnings(resources: Sequence[Resource]) -> list[str]:
     bound = [one.id for one in resources if one.limited_by == "cpu"]
     if not bound:
         return []
-    more = f" and {len(bound) - 4} more" if len(bound) > 4 else ""
-    return [
-        f"a processor was the limit, not the network: {', '.join(bound[:4])}{more} carry at least what is said"
-    ]
+    return [f"a processor was the limit, not the network: {listed(bound)} carry at least what is said"]

@@ -21,6 +21,7 @@ from netprobe.formats import writer_named
 from netprobe.pipeline import files
 from netprobe.pipeline.capacity import NoCapacityError, measure_capacity
 from netprobe.pipeline.coincidence import coincidences
+from netprobe.pipeline.estimating import estimate_scan
 from netprobe.pipeline.exporting import Exported, export_hostfile
 from netprobe.pipeline.mapping import MapOptions, map_scan
 from netprobe.pipeline.measuring import Measuring, phases_for
@@ -30,6 +31,7 @@ from netprobe.pipeline.scanning import scan
 from netprobe.pipeline.scoring import Score, score_map
 from netprobe.probe.addressing import check_given
 from netprobe.probe.capacity.run import MOST_AT_ONCE, CapacityOptions
+from netprobe.probe.estimate import PhaseEstimate
 from netprobe.probe.events import OnEvent, ignore
 from netprobe.probe.launch import Launcher
 from netprobe.probe.options import ScanOptions
@@ -52,6 +54,8 @@ class ChainOptions:
     slots: int | None = None
     seed: int = 0
     last: Stage = "export"
+    via: str | None = None
+    """``--via`` as it was given, for the journal: a hint for who goes on with the scan."""
     resume: bool = False
     """Go on with the scan in the folder (``pipeline.resuming`` checks that it may be)."""
 
@@ -134,6 +138,7 @@ def run_chain(
         options=options.scan,
         resume=options.resume,
         measuring=options.measuring.words,
+        via=options.via,
         phases=phases_for(options.scan, options.measuring),
         on_event=on_event,
     )
@@ -199,6 +204,13 @@ def _earlier_capacity(folder: Path) -> Capacity | None:
     return capacity if capacity is not None and capacity.status == "ok" else None
 
 
+def left_of_complete(folder: Path, hosts: int, options: ChainOptions) -> list[PhaseEstimate]:
+    """What going on with a scan that is complete would measure: its capacity, where that is missing."""
+    if options.measuring.capacity is None or hosts < 2 or _earlier_capacity(folder) is not None:
+        return []
+    return estimate_scan(hosts, options.scan, options.measuring)[-1:]
+
+
 def run_chain_on_lab(
     spec: lab_.LabSpec,
     *,
@@ -218,7 +230,7 @@ def run_chain_on_lab(
             read_hosts_file(made.hosts_path),
             launcher=parse_via(made.via_template),
             folder=folder,
-            options=options,
+            options=replace(options, via=made.via_template),
             on_event=on_event,
             on_stage=on_stage,
         )

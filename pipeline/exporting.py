@@ -12,7 +12,7 @@ from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host
 from netprobe.core.map import Map
 from netprobe.core.plan import OrderPlan, Plan
-from netprobe.core.text import one_line
+from netprobe.core.text import listed, one_line
 from netprobe.formats import format_named, slots_of, topology_format_named, writer_named
 
 
@@ -82,5 +82,4 @@ def export_topology(
 def _left_out(names: Sequence[str], what: str) -> tuple[str, ...]:
     if not names:
         return ()
-    shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-    return (f"not in the file, since it {what}: {shown}",)
+    return (f"not in the file, since it {what}: {listed(names)}",)

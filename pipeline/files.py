@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -15,6 +16,7 @@ VERIFY = "verify.json"
 SAMPLES, JOURNAL, TRUTH = "scan.samples.npz", "scan.journal.jsonl", "truth.json"
 OURS = (SCAN, "scan.json.npz", SAMPLES, JOURNAL, MAP, "map.json.npz", CAPACITY, PLAN, HOSTFILE, TRUTH, VERIFY)
 OLD = ".old"
+_GO_ON = {"scan": "netprobe map", "map": "netprobe plan", "plan": "netprobe export"}
 _HEAD_BYTES = 4096
 _SCHEMA = re.compile(rb'"(?:schema|journal)":\s*"netprobe\.([a-z_]{1,20})/')
 
@@ -114,12 +116,29 @@ def _resolved(path: Path) -> Path:
         return path.absolute()
 
 
-def save(document: Document, path: Path) -> None:
-    """Write a document, turning a full disk or a missing right into one clear line."""
+def save(document: Document, path: Path, *, keep: bool = True) -> None:
+    """Write a document, turning a full disk or a missing right into one clear line.
+
+    What it took to make is not lost then: with ``keep`` the document goes to a new folder for temporary files,
+    and the line says where.
+    """
     try:
         write_document(document, path)
     except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+        kept = f"; {kept_elsewhere(document, path.name)}" if keep else ""
+        raise InputError(f"{path}: cannot be written: {error.strerror}{kept}") from None
+
+
+def kept_elsewhere(document: Document, name: str) -> str:
+    """Write a document that its folder did not take into a new one for temporary files; a sentence that says where."""
+    kind = document.KIND.replace("_", " ")
+    try:
+        place = Path(tempfile.mkdtemp(prefix=f"netprobe-{document.KIND}-")) / name
+        write_document(document, place)
+    except OSError:
+        return f"and no folder for temporary files takes it either: the {kind} is lost"
+    go_on = _GO_ON.get(document.KIND)
+    return f"the {kind} is kept in {place}" + (f": go on with {go_on}" if go_on else "")
 
 
 def save_text(text: str, path: Path) -> None:

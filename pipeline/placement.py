@@ -10,6 +10,7 @@ from netprobe.cluster.affinity import Position
 from netprobe.core.document import parse_document, read_json
 from netprobe.core.errors import DocumentError, InputError, SpecError
 from netprobe.core.hosts import Host, read_hosts_file_text
+from netprobe.core.text import listed
 from netprobe.formats.slurm_topology import looks_like_slurm_topology, read_slurm_topology
 from netprobe.lab.spec import LabSpec
 from netprobe.lab.truth import Truth, rack_id
@@ -97,9 +98,7 @@ def placement_of_labels(hosts: Sequence[Host], keys: Sequence[str]) -> Placement
     for key in keys:
         lost = [host.name for host in hosts if not host.labels.get(key)]
         if lost:
-            names = ", ".join(lost[:_SHOWN]) + (
-                f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
-            )
+            names = listed(lost, _SHOWN)
             known = ", ".join(sorted({key for host in hosts for key in host.labels})[:8]) or "none"
             raise InputError(
                 f"no label {key[:40]!r} on {names} (labels there are: {known}): write label.{key[:40]}=.. in a hosts "

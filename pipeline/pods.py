@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host
+from netprobe.core.text import listed
 from netprobe.formats.kubernetes_pods import ENDED, parse_pods, pod_hosts
 from netprobe.probe.kubectl import KubectlLauncher
 from netprobe.probe.launch import Launcher
@@ -23,6 +24,5 @@ def pods_to_scan(launcher: Launcher | None, selector: str) -> tuple[tuple[Host, 
     hosts = pod_hosts(pods)
     launcher.not_running = {pod.name: pod.not_running for pod in pods if pod.not_running is not None}
     ended = [pod for pod in pods if pod.phase in ENDED]
-    named = ", ".join(f"{pod.name} ({pod.phase})" for pod in ended[:8])
-    more = f" and {len(ended) - 8} more" if len(ended) > 8 else ""
-    return hosts, [f"left out, for they have ended: {named}{more}"] if ended else []
+    named = listed([f"{pod.name} ({pod.phase})" for pod in ended], 8)
+    return hosts, [f"left out, for they have ended: {named}"] if ended else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -55,6 +56,18 @@ def check_same_hosts(record: JournalRecord, hosts: Sequence[Host]) -> None:
                     f"--resume: the scan has a host of {key} {other!r} where --hosts gives {one!r}: "
                     "leave --hosts out, or start a new scan"
                 )
+
+
+def check_way_in(record: JournalRecord, via: str | None) -> None:
+    """Refuse to try ssh, the default, where the scan had another way in: all hosts would be unreachable.
+
+    The journal's own is only named: a file in a folder must not name commands to run. Raises InputError.
+    """
+    if via is None and record.via not in (None, "ssh"):
+        raise InputError(
+            f"--resume: the scan reached its hosts by --via {shlex.quote(str(record.via))}, and how they are reached "
+            "is never taken from a file: give --via again, and what goes with it (--via ssh if it is ssh now)"
+        )
 
 
 def continued_options(

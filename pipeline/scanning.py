@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from netprobe.core.errors import InputError, InterruptedScanError
 from netprobe.core.hosts import Host
+from netprobe.core.interrupts import noted, signals_held
 from netprobe.core.matrix import SideFile
 from netprobe.core.scan import SamplesFile, Scan
 from netprobe.pipeline import files
@@ -31,15 +31,16 @@ def scan(
     phases: Sequence[Phase] = (),
     resume: bool = False,
     measuring: Mapping[str, Any] | None = None,
+    via: str | None = None,
     on_event: OnEvent = ignore,
 ) -> Scan:
     """Probe the hosts and write scan.json, its samples and its journal into ``folder`` (which exists).
 
     The journal grows while the scan runs, so a killed scan loses no finished link; with ``resume`` the scan
     of the journal that is there is continued (``pipeline.resuming`` says whether it may be), and what hosts
-    that were replaced had measured is measured again. ``measuring`` are words for the journal. Raises
-    NothingMeasuredError when no link gave a reading and InterruptedScanError after Ctrl-C; what was seen is
-    written all the same.
+    that were replaced had measured is measured again. ``measuring`` and ``via`` are words for the journal.
+    Raises NothingMeasuredError when no link gave a reading and InterruptedScanError after Ctrl-C; what was seen is
+    written all the same, however often it is pressed.
     """
     options = options or ScanOptions()
     path = folder / files.JOURNAL
@@ -51,24 +52,26 @@ def scan(
         visits, boots = record.visits, record.boots
     else:
         words = {key: word for key, word in (measuring or {}).items() if word is not None}
-        journal = Journal(path, hosts, options.as_dict(), measurements=ids, measuring=words)
-    with journal:
-        try:
-            outcome = run_scan(
-                hosts,
-                launcher,
-                options,
-                phases=phases,
-                journal=journal,
-                resumed=visits,
-                boots=boots,
-                on_event=on_event,
-            )
-        except NoReadingError as error:
-            write_outcome(error.outcome, folder)
-            raise
-    scan = write_outcome(outcome, folder)
-    if outcome.interrupted:
+        journal = Journal(path, hosts, options.as_dict(), measurements=ids, measuring=words, via=via)
+    with signals_held() as late:
+        with journal:
+            try:
+                outcome = run_scan(
+                    hosts,
+                    launcher,
+                    options,
+                    phases=phases,
+                    journal=journal,
+                    resumed=visits,
+                    boots=boots,
+                    on_event=on_event,
+                )
+            except NoReadingError as error:
+                write_outcome(error.outcome, folder)
+                raise
+        scan = write_outcome(outcome, folder)
+    if outcome.interrupted or late:
+        noted()
         raise InterruptedScanError(
             f"interrupted: {len(scan.visits)} visits are kept in {folder / files.SCAN} (status {scan.status})"
         )
@@ -82,29 +85,19 @@ def write_outcome(outcome: ScanOutcome, folder: Path) -> Scan:
     scan = outcome.scan.model_copy(update={"samples": samples})
     # The document first: on a disk that is nearly full it is worth more than its samples.
     try:
-        files.save(scan, folder / files.SCAN)
+        files.save(scan, folder / files.SCAN, keep=False)
     except InputError as error:
-        raise InputError(f"{error}; {_kept_elsewhere(outcome.scan)}") from None
+        raise InputError(f"{error}; {files.kept_elsewhere(outcome.scan, files.SCAN)}") from None
     try:
         files.save_bytes(content, folder / files.SAMPLES)
     except InputError as error:
         warning = f"the samples are lost: {error}"
         scan = outcome.scan.model_copy(update={"warnings": [*outcome.scan.warnings, warning]})
         try:
-            files.save(scan, folder / files.SCAN)
+            files.save(scan, folder / files.SCAN, keep=False)
         except InputError:
             raise InputError(
                 f"{warning}; the scan without them is whole in {folder / files.SCAN}: make room, and go on with "
                 "netprobe map"
             ) from None
     return scan
-
-
-def _kept_elsewhere(scan: Scan) -> str:
-    """Write a document that its folder did not take to a new one for temporary files; where it is."""
-    try:
-        folder = Path(tempfile.mkdtemp(prefix="netprobe-scan-"))
-        files.save(scan, folder / files.SCAN)
-    except (OSError, InputError):
-        return "and no folder for temporary files takes it either: the scan is lost"
-    return f"the scan is kept in {folder / files.SCAN}: go on with netprobe map"

@@ -11,6 +11,7 @@ from pathlib import Path
 from netprobe.core.document import check_same_hosts
 from netprobe.core.errors import InputError, InterruptedScanError, NothingMeasuredError
 from netprobe.core.hosts import Host
+from netprobe.core.interrupts import noted, signals_held
 from netprobe.core.map import Map
 from netprobe.core.plan import OrderPlan
 from netprobe.core.scan import ScannedHost
@@ -69,16 +70,19 @@ def verify_order(
     path: Path | None = None,
     options: ScanOptions | None = None,
     verify: VerifyOptions | None = None,
+    choose_addresses: bool = False,
     on_event: OnEvent = ignore,
 ) -> Verify:
     """Run the plan's order against another one, and write the document to ``path``.
 
-    ``orders`` more, spread over the range of predicted costs, tell whether prediction and measurement agree; they
-    need ``map_``. ``library`` runs them in the place of the agents.
+    On the addresses that the plan has, or with ``choose_addresses`` on those that ``options`` choose among what
+    the hosts have. ``orders`` more, spread over the range of predicted costs, tell whether prediction and
+    measurement agree; they need ``map_``. ``library`` runs them in the
+    place of the agents.
 
-    Raises InputError for what does not belong together, NothingVerifiedError when no pair of
-    repetitions was made, and InterruptedScanError after Ctrl-C; what was measured is written all the same, but for
-    a document without any repetition over one that is there.
+    Raises InputError for what does not belong together, NothingVerifiedError when no pair of repetitions was
+    made, and InterruptedScanError after Ctrl-C; what was measured is written all the same, but for a document
+    without any over one that is there.
     """
     against, options, verify = against or Baseline(), options or ScanOptions(), verify or VerifyOptions()
     name = algorithm or plan.algorithm
@@ -93,9 +97,15 @@ def verify_order(
         plan, against, Predictor(plan, map_, name) if map_ is not None else None, name, orders, verify.seed
     )
     ranked = [plain_host(host) for host in plan.hosts if host.name in set(plan.order)]
+    if choose_addresses:
+        ranked = [host.model_copy(update={"address": None}) for host in ranked]
     names = [host.name for host in ranked]
     ran = model.name if library is None else algorithm_of(library, model.name)
     method = "tcp" if library is None else library.name
+    if library is not None and choose_addresses:
+        raise InputError(
+            "--interface, --subnet and their like are for netprobe's own agents, not with --with"
+        )
     if len(ranked) < LEAST_HOSTS:
         raise NothingVerifiedError(
             build_verify(case, map_, VerifyOutcome(stopped=_few(len(ranked))), verify, ran, method)
@@ -103,29 +113,38 @@ def verify_order(
     if orders == 0 and against.name != RANDOM and case.baseline(names) == plan.order:
         outcome = VerifyOutcome(contenders=case.contenders(names, range(len(names))))
         document = build_verify(case, map_, outcome, verify, ran, method)
+        late: list[int] = []
+        saved = _save(document, path)
     else:
+        with signals_held() as late:
 
-        def arrange(up: Sequence[int]) -> Contenders:
-            return case.contenders(names, up)
+            def arrange(up: Sequence[int]) -> Contenders:
+                return case.contenders(names, up)
 
-        if library is None:
-            outcome = run_verify(ranked, model, arrange, launcher, options, verify, on_event=on_event)
-        else:
-            wait_s = max(options.start_timeout_s, LIBRARY_START_S)
-            outcome = run_library(
-                ranked, library, ran, arrange, verify, start_timeout_s=wait_s, on_event=on_event
-            )
-        document = build_verify(case, map_, outcome, verify, ran, method)
-    # Where nothing was run a good file of an earlier run stays.
-    saved = path if path is not None and not (document.status == "failed" and path.exists()) else None
-    if saved is not None:
-        files.save(document, saved)
-    if outcome.interrupted:
+            if library is None:
+                outcome = run_verify(ranked, model, arrange, launcher, options, verify, on_event=on_event)
+            else:
+                wait_s = max(options.start_timeout_s, LIBRARY_START_S)
+                outcome = run_library(
+                    ranked, library, ran, arrange, verify, start_timeout_s=wait_s, on_event=on_event
+                )
+            document = build_verify(case, map_, outcome, verify, ran, method)
+            saved = _save(document, path)
+    if outcome.interrupted or late:
+        noted()
         kept = f"are kept in {saved} (status {document.status})" if saved is not None else "were made"
         raise InterruptedScanError(f"interrupted: {len(document.repetitions)} runs {kept}")
     if document.status == "failed":
         raise NothingVerifiedError(document)
     return document
+
+
+def _save(document: Verify, path: Path | None) -> Path | None:
+    """Where it was written: where nothing was run a good file of an earlier run stays."""
+    if path is None or (document.status == "failed" and path.exists()):
+        return None
+    files.save(document, path)
+    return path
 
 
 def _few(count: int) -> str:

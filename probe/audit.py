@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from netprobe.core.scan import AuditReading, HostAudit
+from netprobe.core.text import listed
 from netprobe.probe.agent import audit as agent_audit
 from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.connection import AgentLostError, TaskFailedError, text_field, whole_field
@@ -26,7 +27,6 @@ STEAL_RATIO = 0.05
 LATE_S = 0.005
 """A median sleep that ends this much late: paced probes leave in bursts, user-space stamps are worth nothing."""
 SLOW_CLOCKS = frozenset({"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"})
-NAMES_SHOWN = 4
 _MOST = 1 << 62
 
 
@@ -152,19 +152,19 @@ def audit_warnings(
             "launches and rounds may have been late"
         )
     if busy := those(is_busy):
-        found.append(f"busy before the scan began (load over {BUSY_LOAD_PER_CORE:g} a core): {_list(busy)}")
+        found.append(f"busy before the scan began (load over {BUSY_LOAD_PER_CORE:g} a core): {listed(busy)}")
     if stolen := those(lambda audit: (audit.steal_ratio or 0) > STEAL_RATIO):
         most = max(audit.steal_ratio or 0 for audit in audits.values())
         found.append(
-            f"the hypervisor took CPU time away (up to {100 * most:.0f} %) from {_list(stolen)}: "
+            f"the hypervisor took CPU time away (up to {100 * most:.0f} %) from {listed(stolen)}: "
             "some of their readings are late"
         )
     if late := those(_is_late):
         found.append(
-            f"sleeps ended more than {1e3 * LATE_S:g} ms late (median): {_list(late)}; probes left in bursts there"
+            f"sleeps ended more than {1e3 * LATE_S:g} ms late (median): {listed(late)}; probes left in bursts there"
         )
     if slow := those(lambda audit: audit.clock_source in SLOW_CLOCKS):
-        found.append(f"a slow clock ({audits[names.index(slow[0])].clock_source}): {_list(slow)}")
+        found.append(f"a slow clock ({audits[names.index(slow[0])].clock_source}): {listed(slow)}")
     found += _mtu_warning(names, audits)
     found += _visit_warnings(names, visits)
     return found
@@ -187,7 +187,9 @@ def _mtu_warning(names: Sequence[str], audits: Mapping[int, HostAudit]) -> list[
     usual = max(counts, key=lambda mtu: (counts[mtu], mtu))
     parts = []
     for mtu in sorted(set(counts) - {usual}):
-        parts.append(f"{mtu} on {_list([names[i] for i, a in sorted(audits.items()) if a.mtu_bytes == mtu])}")
+        parts.append(
+            f"{mtu} on {listed([names[i] for i, a in sorted(audits.items()) if a.mtu_bytes == mtu])}"
+        )
     return [
         f"the MTU differs: {usual} on most hosts, {', '.join(parts)}: goodput and large messages may suffer"
     ]
@@ -201,13 +203,13 @@ def _visit_warnings(names: Sequence[str], visits: Sequence[VisitResult]) -> list
     for visit in visits:
         if visit.measurement != RTT:
             continue
-        if visit.method == "stamp" and visit.stamps not in (None, "kernel"):
+        if visit.stamps not in (None, "kernel"):
             levels.setdefault(str(visit.stamps), set()).add(visit.src)
         if visit.rejected:
             stepped.update((visit.src, visit.dst))
     for level, what in (("kernel_rx", "stamps on receipt only"), ("user", "user-space stamps")):
         if level in levels:
-            who = _list([names[i] for i in sorted(levels[level])])
+            who = listed([names[i] for i in sorted(levels[level])])
             found.append(
                 f"{what} in what {who} measured: these readings hold the time their processes waited"
             )
@@ -218,11 +220,6 @@ def _visit_warnings(names: Sequence[str], visits: Sequence[VisitResult]) -> list
             f"readings that cannot be were left out, most of them with {names[suspect]}: does its clock step?"
         )
     return found
-
-
-def _list(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
-    return ", ".join(names[:NAMES_SHOWN]) + more
 
 
 def _number(message: Mapping[str, Any], key: str, limit: float) -> float | None:

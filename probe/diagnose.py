@@ -23,6 +23,8 @@ _DROPPED = (
 
 _BEHIND_PROXY = r"UNKNOWN port 65535"
 """What ssh calls the far end when it is a ProxyCommand (or a jump host) that has ended."""
+_ON_THE_WAY = r"(?s)(?:ssh: connect to host|stdio forwarding failed).*exchange_identification"
+"""A connection that failed, and then one that was open to somebody: the same at every LogLevel of ssh."""
 _PEER = r"(?:Connection (?:closed|reset) by|reset by) (?!UNKNOWN|remote host|peer)\S+ port \d+"
 _AFTERMATH = (
     r"exchange_identification|Connection (?:closed|reset) by|Killed by signal|^\*\*|^Warning: Permanently"
@@ -52,7 +54,10 @@ _RULES: tuple[tuple[str, str], ...] = (
         "ssh refuses an option: {0}",
     ),
     (r"Can't open user config file (\S+):", "the ssh configuration {0} cannot be read"),
-    (r'Cannot open network namespace "([^"]*)"', "there is no network namespace {0}"),
+    (
+        r'Cannot open network namespace "([^"]*)"|cannot open \S*/netns/(\S+): No such file',
+        "there is no network namespace {0}",
+    ),
     (r"Unknown option: -I", "its Python is version 2: the agent needs 3.8 or later (--python PATH)"),
     (
         r"netprobe: the set-up lines failed with exit code (\d+)",
@@ -89,12 +94,19 @@ def explain(*, stderr: str, stdout: str, code: int | None, target: str, python: 
     said = stderr + "\n" + stdout
     if code == 127 or re.search(_NO_PYTHON.replace("{python}", re.escape(python)), said):
         return no_python(python)
+    by_proxy = bool(re.search(_BEHIND_PROXY, stderr)) and not re.search(_PEER, stderr)
     for pattern, text in _RULES:
         match = re.search(pattern, stderr)
         if match:
             found = [group for group in match.groups() if group] or [""]
-            return Diagnosis(one_line(text.replace("{target}", target).replace("{0}", found[0])))
-    if re.search(_BEHIND_PROXY, stderr) and not re.search(_PEER, stderr):
+            whose = (
+                "seen from its jump host: " if "open failed: connect failed" in stderr else "its jump host: "
+            )
+            text = (whose if by_proxy or re.search(_ON_THE_WAY, stderr) else "") + text.replace(
+                "{target}", target
+            ).replace("{0}", found[0])
+            return Diagnosis(one_line(text))
+    if by_proxy:
         said_before = [
             line for line in stderr.splitlines() if line.strip() and not re.search(_AFTERMATH, line)
         ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from netprobe.core.errors import InfeasibleError
 from netprobe.probe.chooser import Extent
@@ -80,6 +80,20 @@ def estimate_phase(
         seconds=rounds * (cost.seconds + ROUND_S),
         bytes=extent.links * wire_bytes(cost),
         bytes_per_s=at_once * link_rate(cost),
+    )
+
+
+def cut_short(estimate: PhaseEstimate, seconds: float) -> PhaseEstimate:
+    """The same phase where it may take so long and no longer."""
+    if estimate.seconds <= seconds:
+        return estimate
+    share = max(0.0, seconds) / estimate.seconds
+    return replace(
+        estimate,
+        rounds=math.ceil(share * estimate.rounds),
+        links=math.ceil(share * estimate.links),
+        seconds=max(0.0, seconds),
+        bytes=math.ceil(share * estimate.bytes),
     )
 
 

@@ -213,13 +213,13 @@ class Fleet:
             self._on_event(ScanWarning(text=f"{name} offers {text_field(answer, 'stamps')} stamps only"))
 
 
-def opened_port(answer: dict[str, Any], port_range: tuple[int, int]) -> int:
+def opened_port(answer: dict[str, Any], port_range: tuple[int, int], *, type_: str = "opened") -> int:
     """The port that an agent opened: where it was told to, or others would probe whatever it names.
 
     Raises ProtocolError.
     """
     low, high = (1, 65535) if port_range == (0, 0) else port_range
-    port = whole_field(answer, "port", high)
-    if answer.get("type") != "opened" or port < low:
+    port = whole_field(answer, "port", 65535)
+    if answer.get("type") != type_ or not low <= port <= high:
         raise ProtocolError(f"a port that is none of {low}-{high}")
     return port

@@ -17,7 +17,7 @@ from typing import Any
 
 from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.connection import AgentLostError, TaskFailedError, text_field, whole_field
-from netprobe.probe.fleet import Member
+from netprobe.probe.fleet import Member, opened_port
 from netprobe.probe.progress import Progress, is_short, parse_marks, parse_reads, too_few_to_time
 from netprobe.probe.visits import NS_PER_S
 
@@ -211,7 +211,7 @@ class _Running:
             },
             _SETUP_S,
         )
-        self.port = whole_field(answer, "port", 65535)
+        self.port = opened_port(answer, self._ports, type_="serving")
 
     async def send(self, start: float | None) -> None:
         """Run the sender from ``start`` on (this process's clock; None is at once)."""

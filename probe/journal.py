@@ -39,6 +39,7 @@ _RECORDS: dict[str, type[GoodputReading | PathReading]] = {"goodput": GoodputRea
 _TEXTS = frozenset({"measurement", "method", "stamps", "reason"})
 _SECONDS = frozenset({"started_s", "duration_s"})
 _MOST = 1 << 31
+MAX_VIA = 400
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 _ARRAYS = {"seq": "<u4", "sent_at_s": "<f8", "rtt_s": "<f8"}
 
@@ -56,6 +57,8 @@ class JournalRecord:
     """Ids of what is measured, in order; empty when the header does not say."""
     measuring: dict[str, Any] = field(default_factory=dict)
     """What was asked to be measured, with its budget, in the words of a command line; may be empty."""
+    via: str | None = None
+    """How its hosts were reached, as a command line said: to be shown, never to be run."""
     boots: dict[str, str] = field(default_factory=dict)
     """The last known ``boot_id`` of each host."""
     whole_bytes: int = 0
@@ -76,6 +79,7 @@ class Journal:
         *,
         measurements: Sequence[str] = (),
         measuring: Mapping[str, Any] | None = None,
+        via: str | None = None,
     ) -> None:
         try:
             self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o666)
@@ -94,6 +98,7 @@ class Journal:
         }
         header |= {"measurements": list(measurements)} if measurements else {}
         header |= {"measuring": dict(measuring)} if measuring else {}
+        header |= {"via": via} if via else {}
         try:
             self._write(header)
         except OSError as error:
@@ -189,6 +194,7 @@ def read_journal(path: Path) -> JournalRecord:
         options = dict(header["options"])
         measurements = tuple(str(id_) for id_ in header.get("measurements", ()))
         measuring = dict(header.get("measuring", {}))
+        via = None if header.get("via") is None else str(header["via"])[:MAX_VIA]
     except (ValueError, KeyError, TypeError, RecursionError, ValidationError):
         raise DocumentError("a journal whose header cannot be read", source=source) from None
     visits: list[VisitResult] = []
@@ -223,6 +229,7 @@ def read_journal(path: Path) -> JournalRecord:
         torn=torn,
         measurements=measurements,
         measuring=measuring,
+        via=via,
         boots=boots,
         whole_bytes=content.rfind(b"\n") + 1,
     )

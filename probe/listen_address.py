@@ -42,7 +42,7 @@ def parse_listen(text: str) -> ListenAt:
             f"--listen {text!r} is no IP address of this machine, such as 10.0.0.5, 10.0.0.5:7000 or "
             "[fd00::5]:7000"
         ) from None
-    if not (port.isascii() and port.isdigit() and int(port[:6]) <= 65535):
+    if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65535):
         raise InputError(f"--listen {text!r}: the port is no number of 0 to 65535")
     return ListenAt(str(parsed), int(port))
 

@@ -33,7 +33,7 @@ class ScanOptions:
     timeout_s: float = 1.0
     """A probe not answered this long after it was sent is lost."""
     port_range: tuple[int, int] = (0, 0)
-    """UDP ports the reflectors may use, both ends included; (0, 0) is any free port."""
+    """Ports that agents may open, UDP and TCP, both ends included; (0, 0) is any free port."""
     lease_s: float = 10.0
     """An agent that hears nothing from its controller for this long ends itself."""
     start_timeout_s: float = 30.0

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from netprobe.core.text import listed
 from netprobe.probe.fleet import Member
-
-NAMES_SHOWN = 4
 
 
 def find_replaced(members: Sequence[Member], boots: Mapping[str, str]) -> dict[int, str]:
@@ -30,8 +29,7 @@ def find_replaced(members: Sequence[Member], boots: Mapping[str, str]) -> dict[i
 
 def replaced_text(names: Sequence[str], visits: int) -> str:
     """The warning: ``visits`` are the earlier ones that are left out."""
-    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
     return (
-        f"{', '.join(names[:NAMES_SHOWN])}{more}: booted since the scan began, or another machine under the same "
+        f"{listed(names)}: booted since the scan began, or another machine under the same "
         f"name; the {visits} earlier visits of its links are left out, and the links are measured again"
     )

@@ -25,6 +25,7 @@ from netprobe.core.scan import (
     Stamps,
     VisitTable,
 )
+from netprobe.core.text import listed
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.percentile import percentiles
 from netprobe.probe.visits import RTT, VisitResult
@@ -287,11 +288,10 @@ def _scanned(outcomes: Sequence[HostOutcome], visits: Sequence[VisitResult]) -> 
             first = RTT if RTT in ids else ids[0]
             missing = [link for link in missing_of[i] if link[0] == first]
             peers = sorted({dst if src == i else src for _id, src, dst in missing})
-            named = ", ".join(outcomes[j].host.name for j in peers[:3])
-            more = f" and {len(peers) - 3} more" if len(peers) > 3 else ""
+            named = listed([outcomes[j].host.name for j in peers], 3)
             why = next((reasons[link] for link in missing if link in reasons), "not measured")
             what = "reading" if first == RTT else first
-            status, reason = "partial", f"no {what} with {named}{more}: {why}"
+            status, reason = "partial", f"no {what} with {named}: {why}"
         scanned.append(
             ScannedHost.model_validate(
                 outcome.host.model_dump()
@@ -314,10 +314,7 @@ def _nothing(hosts: Sequence[ScannedHost]) -> str:
     by_reason: dict[str, list[str]] = {}
     for host in hosts:
         by_reason.setdefault(host.reason or "no peer to measure with", []).append(host.name)
-    parts = [
-        f"{', '.join(named[:4])}{f' and {len(named) - 4} more' if len(named) > 4 else ''}: {reason}"
-        for reason, named in list(by_reason.items())[:REASONS_SHOWN]
-    ]
+    parts = [f"{listed(named)}: {reason}" for reason, named in list(by_reason.items())[:REASONS_SHOWN]]
     if len(by_reason) > REASONS_SHOWN:
         parts.append(f"and {len(by_reason) - REASONS_SHOWN} more reasons")
     return "no link could be measured: " + "; ".join(parts)

@@ -28,7 +28,7 @@ from netprobe.probe.replaced import find_replaced, replaced_text
 from netprobe.probe.result import ScanOutcome, build_outcome
 from netprobe.probe.rounds import Link
 from netprobe.probe.stopping import run_stoppable, until_stopped
-from netprobe.probe.visits import VisitResult
+from netprobe.probe.visits import VisitResult, spent_s
 
 Clock = Callable[[], float]
 LATE_S = 0.5
@@ -112,16 +112,14 @@ class Session:
         began, done = self._clock(), 0
         seen = [visit for visit in self.visits if visit.measurement == id_]
         # What the scan that this one continues took of a budget of time is gone.
-        spent_s = max((v.started_s + v.duration_s for v in seen), default=0.0) - min(
-            (v.started_s for v in seen), default=0.0
-        )
+        spent = spent_s(seen)
         while True:
             alive = self.fleet.alive.difference(unable)
             results = Results(
                 hosts=len(self.fleet.members),
                 alive=alive,
                 visits=seen,
-                elapsed_s=spent_s + self._clock() - began,
+                elapsed_s=spent + self._clock() - began,
             )
             # In a thread: forming groups of a large fleet takes seconds, and agents without pings for so long end.
             links = await asyncio.to_thread(chooser.next_round, results)

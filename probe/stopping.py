@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 import signal
 import threading
-from collections.abc import Callable, Collection, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
+from netprobe.core.interrupts import ENDING, noted, signals_held
+
 T = TypeVar("T")
-_HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 async def until_stopped(work: Any, stop: asyncio.Event | None) -> bool:
@@ -38,38 +39,40 @@ def run_stoppable(main: Callable[[asyncio.Event], Coroutine[Any, Any, T]]) -> T:
     They do from the first moment on, while there is no loop yet that could be told. One that is ignored
     (nohup, a job in the background) stays ignored.
     """
-    told: list[int] = []
 
     async def whole() -> T:
         stop = asyncio.Event()
-        with _signals_set(stop, handled):
+        with _signals_set(stop):
             if told:
+                told.clear()
                 stop.set()
             return await main(stop)
 
-    handled: dict[signal.Signals, Any] = {}
-    if threading.current_thread() is threading.main_thread():
-        found = {number: signal.getsignal(number) for number in _HANDLED}
-        handled = {number: before for number, before in found.items() if before is not signal.SIG_IGN}
-    for number in handled:
-        signal.signal(number, lambda number, _frame: told.append(number))
-    try:
-        return asyncio.run(whole())
-    finally:
-        for number, before in handled.items():
-            signal.signal(number, before)
+    with signals_held() as told:
+        result = asyncio.run(whole())
+    if told:  # too late to stop this work: whoever called may have more
+        signal.raise_signal(told[0])
+    return result
 
 
 @contextlib.contextmanager
-def _signals_set(stop: asyncio.Event, handled: Collection[signal.Signals]) -> Iterator[None]:
-    """These signals set ``stop``, and what they did before again afterwards."""
+def _signals_set(stop: asyncio.Event) -> Iterator[None]:
+    """The signals that are held set ``stop``, and are held again afterwards."""
     loop = asyncio.get_running_loop()
-    before = {number: signal.getsignal(number) for number in handled}
+    before = {number: signal.getsignal(number) for number in ENDING}
+    if threading.current_thread() is not threading.main_thread():
+        before = {}
+    handled = {number: what for number, what in before.items() if what is not signal.SIG_IGN}
+
+    def told() -> None:
+        noted()
+        stop.set()
+
     for number in handled:
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, told)
     try:
         yield
     finally:
-        for number in handled:
+        for number, what in handled.items():
             loop.remove_signal_handler(number)
-            signal.signal(number, before[number])
+            signal.signal(number, what)

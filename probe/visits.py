@@ -63,6 +63,13 @@ class VisitResult:
         return 1 - self.received / self.sent if self.sent else None
 
 
+def spent_s(visits: Sequence[VisitResult]) -> float:
+    """Seconds from the start of the first of them to the end of the last."""
+    if not visits:
+        return 0.0
+    return max(v.started_s + v.duration_s for v in visits) - min(v.started_s for v in visits)
+
+
 def sample_arrays(samples: NDArray[np.int64] | Sequence[tuple[int, int, int]]) -> dict[str, Any]:
     """The arrays of a VisitResult from an agent's (sequence number, sent at ns, RTT ns)."""
     table = np.asarray(samples, dtype=np.int64).reshape(-1, 3)

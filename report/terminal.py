@@ -14,6 +14,7 @@ from netprobe.core.map import Map
 from netprobe.core.matrix import FloatMatrix
 from netprobe.core.plan import OrderPlan
 from netprobe.core.scan import Scan
+from netprobe.report.missing import missing_lines
 from netprobe.report.units import count, rate, seconds
 
 SHADES = " ░▒▓█"
@@ -179,16 +180,15 @@ def unplaced_text(map_: Map) -> list[str]:
 
 
 def scan_text(scan: Scan) -> str:
-    """One line on what was measured."""
+    """One line on what was measured, and what is missing of it (``report.missing``)."""
     cells = int((~np.isnan(np.asarray(scan.rtt_s.p10))).sum() - _diagonal(scan.rtt_s.p10))
     links = len(scan.hosts) * (len(scan.hosts) - 1)
-    lost = [host for host in scan.hosts if host.status != "ok"]
     levels = sorted(scan.visits.distinct("stamps"))
     text = f"{count(len(scan.hosts), 'host')}, {cells} of {count(links, 'link')} in {scan.duration_s:.1f} s"
     methods = [m.method for m in scan.measurements[:1] if m.method != "stamp"]
     text += f", by {methods[0]}" if methods else ""
     text += f", stamps: {', '.join(levels)}" if levels else ""
-    return text + "".join(f"\n{host.name}: {host.status}: {host.reason}" for host in lost)
+    return "\n".join([text, *missing_lines(scan)])
 
 
 def _diagonal(matrix: FloatMatrix) -> int:

@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Awaitable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from netprobe.core.errors import InputError
 from netprobe.probe.agent.collective_run import barrier_rounds
 from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.connection import AgentLostError, TaskFailedError, text_field, whole_field
@@ -27,6 +28,8 @@ ASK_S = 10.0
 CONNECT_S = 15.0
 CLOSE_S = 2.0
 """Short: it may stand between Ctrl-C and the end."""
+MOST_HELD = 1 << 16
+"""Actions of all orders together on one agent: some 8 MB."""
 ROWS_BYTES = 1 << 18
 """Of a program in one message; a frame takes four times as much."""
 _LIMIT = 1 << 62
@@ -55,6 +58,12 @@ class WireRunner:
         for order in orders:
             if sorted(order) != list(range(len(members))) or program.ranks != len(members):
                 raise ValueError(f"an order of {len(order)} ranks for {len(members)} members")
+        longest = max(map(len, program.actions), default=0)
+        if longest * len(orders) > MOST_HELD and len(orders) > 2:
+            raise InputError(
+                f"{len(orders)} orders of {longest} actions each: an agent holds {MOST_HELD} in all, so at most "
+                f"{max(2, MOST_HELD // longest)} orders can be run (the plan's and its baselines among them)"
+            )
         self.members = list(members)
         self.program = program
         self.orders = [tuple(order) for order in orders]

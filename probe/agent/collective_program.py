@@ -45,6 +45,7 @@ class Program:
 
     def add(self, rows: list[Any]) -> None:
         """More actions. Raises ValueError for what is none."""
+        keys = {}  # type: dict[tuple[int, int], tuple[int, int]]
         for kind, first, last, peer, channel, reduces, after in rows:
             place = len(self.kind)
             if place >= MAX_ACTIONS:
@@ -58,14 +59,15 @@ class Program:
             self.kind.append(kind)
             self.first.append(first)
             self.last.append(last)
-            self.key.append((peer, channel))
+            key = keys.setdefault((peer, channel), (peer, channel))  # one object for all: an agent is small
+            self.key.append(key)
             self.reduces.append(bool(reduces))
             self.waits.append(len(after))
             self.then.append([])
             if kind == SEND:
-                self.sends.setdefault((peer, channel), []).append(place)
+                self.sends.setdefault(key, []).append(place)
             elif kind == RECEIVE:
-                self.receives.setdefault((peer, channel), []).append(place)
+                self.receives.setdefault(key, []).append(place)
 
     def size(self, first: int, last: int) -> int:
         """Bytes of chunks ``first`` to ``last`` - 1: all parts are as equal as whole bytes can be."""

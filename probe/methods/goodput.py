@@ -15,6 +15,7 @@ from typing import Any
 
 from netprobe.core.errors import InputError
 from netprobe.core.scan import GoodputReading, Measurement
+from netprobe.core.text import listed
 from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.connection import AgentLostError, TaskFailedError, text_field
 from netprobe.probe.fleet import Member
@@ -36,7 +37,6 @@ from netprobe.probe.result import GOODPUT_KEY
 ASSUMED_BYTES_PER_S = 125e6
 """What a timed test is thought to send, for what a scan will cost: a gigabit a second."""
 VERSION_TIMEOUT_S = 10.0
-_NAMED = 4
 _REMEDY = "(install it, or give --goodput tcp)"
 
 
@@ -70,7 +70,7 @@ class WayChoice:
         if self.asked == "auto" and self.without:
             names = [m.outcome.host.name for m in up if m.index in self.without]
             self.warnings.append(
-                f"{_list(names)} {'has' if len(names) == 1 else 'have'} no iperf3: "
+                f"{listed(names)} {'has' if len(names) == 1 else 'have'} no iperf3: "
                 "goodput is measured by the agents' own TCP flows on all hosts"
             )
         if self.chosen == "iperf3":
@@ -83,7 +83,7 @@ class WayChoice:
             if member.index in self.without:
                 by_reason.setdefault(self.without[member.index], []).append(member.outcome.host.name)
         self.warnings += [
-            f"no goodput with {_list(names)}: {reason} {_REMEDY}" for reason, names in by_reason.items()
+            f"no goodput with {listed(names)}: {reason} {_REMEDY}" for reason, names in by_reason.items()
         ]
 
     def _warn_of_mixed_versions(self) -> None:
@@ -91,7 +91,7 @@ class WayChoice:
         for name, version in self.versions.items():
             by_version.setdefault(version, []).append(name)
         if len(by_version) > 1:
-            parts = [f"{v} on {_list(by_version[v])}" for v in sorted(by_version, key=version_tuple)]
+            parts = [f"{v} on {listed(by_version[v])}" for v in sorted(by_version, key=version_tuple)]
             self.warnings.append(
                 f"versions of iperf3 differ ({'; '.join(parts)}): they measure differently, and a difference "
                 "of goodput that runs along them may be theirs"
@@ -190,7 +190,7 @@ class Goodput:
             names = [name for name, _count in self._cpu_bound.most_common()]
             warnings.append(
                 f"{id_}: {bound} of {self._read} readings may be the limit of a processor and not of the "
-                f"network (flag {CPU_BOUND}; most often with {_list(names)})"
+                f"network (flag {CPU_BOUND}; most often with {listed(names)})"
             )
         if short:
             warnings.append(
@@ -243,8 +243,3 @@ def goodput_methods(
         Goodput(options, goodput, size=size, streams=count, choice=choice, first=place == 0)
         for place, (size, count) in enumerate(combinations)
     ]
-
-
-def _list(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_NAMED])
-    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"

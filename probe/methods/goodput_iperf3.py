@@ -7,8 +7,8 @@ from typing import Any
 
 from netprobe.core.scan import GoodputReading
 from netprobe.probe.agent.messages import ProtocolError
-from netprobe.probe.connection import AgentLostError, TaskFailedError, whole_field
-from netprobe.probe.fleet import Member
+from netprobe.probe.connection import AgentLostError, TaskFailedError
+from netprobe.probe.fleet import Member, opened_port
 from netprobe.probe.iperf3_report import ReportError, parse_report
 from netprobe.probe.methods.goodput_options import CPU_BOUND, SHORT, longest_s
 
@@ -88,7 +88,7 @@ class Iperf3Way:
         answer = await dst.connection.request(
             {"type": "iperf_serve", "address": dst.address, "ports": list(self._ports)}, SERVE_S
         )
-        return whole_field(answer, "port", 65535)
+        return opened_port(answer, self._ports, type_="serving")
 
     async def _send(self, src: Member, dst: Member, port: int) -> dict[str, Any]:
         if src.connection is None:

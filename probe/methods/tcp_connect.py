@@ -10,7 +10,7 @@ from typing import Any
 from netprobe.core.scan import Measurement
 from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.connection import AgentLostError, TaskFailedError, whole_field
-from netprobe.probe.fleet import OPEN_TIMEOUT_S, Member
+from netprobe.probe.fleet import OPEN_TIMEOUT_S, Member, opened_port
 from netprobe.probe.methods.base import Cost, VisitContext
 from netprobe.probe.methods.series import (
     SourcePorts,
@@ -68,7 +68,7 @@ class TcpConnect:
         message = {"type": "tcp_open", "address": member.address, "ports": list(self._options.port_range)}
         try:
             answer = await member.connection.request(message, OPEN_TIMEOUT_S)
-            self._ports[member.index] = whole_field(answer, "port", 65535)
+            self._ports[member.index] = opened_port(answer, self._options.port_range)
         except (AgentLostError, TaskFailedError, ProtocolError) as error:
             return f"cannot open a TCP port: {error}"
         except TimeoutError:

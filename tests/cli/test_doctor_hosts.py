@@ -78,3 +78,8 @@ def test_a_host_without_programs_or_kernel_stamps_is_told_what_it_costs() -> Non
         "the host's own name is loopback there",
         "a clock more than 2 s off the controller's",
     ]
+
+
+def test_a_quiet_doctor_leaves_the_exit_code(fleet: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*fleet, "-q"]) == 3
+    assert capsys.readouterr() == ("", "")

@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -141,6 +142,55 @@ def test_a_host_that_was_replaced_is_measured_anew_and_that_is_said(
     (out / "scan.json").unlink()
     assert run(resume) == 0 and "booted" not in capsys.readouterr().err
     assert len(load_document(Scan, out / "scan.json").visits) == 6
+
+
+def test_the_way_in_is_named_and_not_taken_from_the_journal(
+    complete: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = shutil.copytree(complete, tmp_path / "out")
+    (out / "scan.json").unlink()
+    resume = ["scan", "--out", str(out), "--resume", "--only", "scan"]
+    assert run(resume) == 2
+    err = capsys.readouterr().err
+    assert "the scan reached its hosts by --via local" in err and err.count("\n") == 1
+    journal = out / "scan.journal.jsonl"
+    assert read_journal(journal).via == "local"
+    hostile = "sh -c 'touch x' \x1b[31m" + "x" * 1000
+    text = journal.read_text().replace('"via":"local"', f'"via":{json.dumps(hostile)}', 1)
+    journal.write_text(text)
+    assert run([*resume, "--dry-run"]) == 2
+    err = capsys.readouterr().err
+    assert "\x1b" not in err and len(err) < 800 and err.count("\n") == 1
+    assert run([*resume, "--via", "local", "--quiet"]) == 0
+
+
+def test_a_dry_run_says_what_is_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    assert run(["scan", "--hosts", "h[1-6]", *QUICK, "--out", str(out), "--quiet"]) == 0
+    dry = ["scan", "--out", str(out), "--resume", "--via", "local", "--dry-run", "--json"]
+
+    def left() -> dict[str, Any]:
+        capsys.readouterr()
+        assert run(dry) == 0
+        found: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return found
+
+    assert (left()["links"], left()["seconds"]) == (0, 0)  # it is complete
+    (out / "scan.json").unlink()
+    journal = out / "scan.journal.jsonl"
+    lines = journal.read_text().splitlines(keepends=True)
+    visits = [line for line in lines if line.startswith('{"visit"')]
+    others = [line for line in lines if not line.startswith('{"visit"')]
+    journal.write_text("".join([*others, *visits[:21]]))  # seven rounds of ten: three links each
+    found = left()
+    assert (found["rounds"], found["links"]) == (3, 9) and 0 < found["seconds"] < 3
+    # All links of one host are missing: as many rounds as there are, with one link each.
+    one = [line for line in visits if '"src":2,' not in line and '"dst":2,' not in line]
+    journal.write_text("".join([*others, *one]))
+    found = left()
+    assert (found["rounds"], found["links"], found["measurements"][0]["links_at_once"]) == (10, 10, 1)
+    assert run(dry[:-1]) == 0
+    assert "Of the scan that is gone on with this is left." in capsys.readouterr().out
 
 
 def test_a_budget_is_that_of_the_scan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,7 @@ import pytest
 
 from netprobe.core.document import load_document
 from netprobe.core.hosts import read_hosts_file
+from netprobe.core.map import Map
 from netprobe.core.scan import Scan, ScannedHost
 from netprobe.lab import Lab, parse_spec, set_value, temporary
 from netprobe.probe.events import Event, HostFailed, VisitDone
@@ -283,8 +284,22 @@ def test_a_full_disk_costs_no_measurement(small_disk: Path, monkeypatch: pytest.
     assert any("the journal ends here" in warning for warning in scan.warnings)
 
 
-@pytest.mark.parametrize("when", ["launch", "probing"])
-def test_ctrl_c_ends_at_once_with_what_there_was(lab: Lab, tmp_path: Path, when: str) -> None:
+def test_a_full_disk_costs_no_document_made_later(small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = small_disk.parent / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.setenv("TMPDIR", str(elsewhere))
+    with pytest.raises(OSError, match="No space left"), (small_disk / "filler").open("wb", 0) as filler:
+        while True:
+            filler.write(bytes(4096))
+    golden = Path(__file__).parents[1] / "golden" / "scan-1.0.json"
+    done = netprobe("map", str(golden), "--out", str(small_disk / "map.json"))
+    (kept,) = elsewhere.glob("netprobe-map-*/map.json")
+    assert done.returncode == 2 and f"the map is kept in {kept}: go on with" in done.stderr, done.stderr
+    assert load_document(Map, kept).groups
+
+
+@pytest.mark.parametrize(("when", "times"), [("launch", 1), ("probing", 1), ("probing", 6)])
+def test_ctrl_c_ends_at_once_with_what_there_was(lab: Lab, tmp_path: Path, when: str, times: int) -> None:
     out = tmp_path / "out"
     hosts = [f"{host.name} target={host.target} address={host.address}" for host in lab.hosts]
     via = "ip netns exec {target}"
@@ -304,12 +319,15 @@ def test_ctrl_c_ends_at_once_with_what_there_was(lab: Lab, tmp_path: Path, when:
             assert wait_until(lambda: len(agents_of(running.pid)) >= 8, 60)
         else:
             assert wait_until(lambda: journal.exists() and b'{"visit"' in journal.read_bytes(), 60)
-        running.send_signal(signal.SIGINT)
+        for _ in range(times):  # in a hurry: while agents end, while the document is written, on the way out
+            running.send_signal(signal.SIGINT)
+            wait_until(lambda: running.poll() is not None, 0.15)
         _, said = running.communicate(timeout=60)
     finally:
         running.kill()
         running.wait()
-    assert running.returncode == 130 and "interrupted" in said.splitlines()[-1]
+    assert running.returncode == 130 and "visits are kept in" in said.splitlines()[-1], said
+    assert "Traceback" not in said
     scan = load_document(Scan, out / "scan.json")
     assert scan.reason is not None and scan.reason.startswith("interrupted")
     assert len(scan.hosts) == len(hosts)

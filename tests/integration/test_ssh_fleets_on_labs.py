@@ -179,3 +179,22 @@ def test_a_control_master_holds_nothing_up(lab: Lab, tmp_path: Path, how: str) -
             stop = ["ssh", "-F", str(config), "-O", "exit", name]
             subprocess.run(lab.exec_argv(None, stop), capture_output=True, timeout=60, check=False)
         shutil.rmtree(sockets, ignore_errors=True)
+
+
+def test_a_jump_host_that_fails_costs_the_hosts_behind_it(lab: Lab, tmp_path: Path) -> None:
+    extra = "Host jump\n  HostName 127.0.0.1\n  Port 9\n"
+    for number, host in enumerate(lab.hosts):
+        jump = "  ProxyJump jump\n" if number >= 2 else ""
+        extra += f"Host {host.name}\n  HostName {host.address}\n  Port 2222\n{jump}"
+    config = client_config(lab, tmp_path / "config", extra)
+    argv = [sys.executable, "-m", "netprobe", "scan", "--hosts", ",".join(host.name for host in lab.hosts)]
+    argv += ["--ssh-config", str(config), "--python", sys.executable, "--only", "scan", "--probes", "10"]
+    done = subprocess.run(
+        lab.exec_argv(None, [*argv, "--start-timeout", "20", "--json", "--out", str(tmp_path / "out")]),
+        capture_output=True, text=True, timeout=150, check=False,
+    )  # fmt: skip
+    assert done.returncode == 3, done.stderr
+    hosts = {host["name"]: host for host in json.loads(done.stdout)["hosts"]}
+    said = [(hosts[host.name]["status"], str(hosts[host.name]["reason"])) for host in lab.hosts]
+    assert [status for status, _ in said] == ["ok", "ok", "unreachable", "unreachable"]
+    assert all(reason.startswith("its jump host: connection refused") for _, reason in said[2:]), said

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import sys
 import time
@@ -18,27 +16,6 @@ from netprobe.core.hosts import Host, make_host
 from netprobe.probe.agent import messages
 from netprobe.probe.bootstrap import Payload, new_payload
 from netprobe.probe.visits import VisitResult
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked ``lab`` need what a lab needs."""
-    here = Path(__file__).parent
-    marked = [item for item in items if item.get_closest_marker("lab") and here in item.path.parents]
-    reason = _lab_missing() if marked else None
-    for item in marked if reason else []:
-        item.add_marker(pytest.mark.skip(reason=str(reason)))
-
-
-def _lab_missing() -> str | None:
-    if sys.platform != "linux" or os.geteuid() != 0:
-        return "a lab needs root on Linux"
-    for program in ("ip", "nsenter", "unshare"):
-        if shutil.which(program) is None:
-            return f"a lab needs {program}"
-    if not any(map(shutil.which, ("cc", "gcc", "clang"))):
-        return "a lab needs a C compiler"
-    made = subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False)
-    return None if made.returncode == 0 else "network namespaces cannot be made here"
 
 
 def hosts_named(*names: str, address: str | None = None) -> tuple[Host, ...]:

@@ -102,3 +102,13 @@ def test_a_busy_controller_poor_stamps_and_clock_steps_are_said() -> None:
     assert "the controller was busy before the scan began (load 7.5 on 2 cores)" in load
     assert stamps.startswith("user-space stamps in what a measured")
     assert "most of them with c" in clock
+
+
+@pytest.mark.parametrize(
+    ("method", "level"), [("fping", "user"), ("tcp-connect", "user"), ("icmp", "kernel_rx")]
+)
+def test_poor_stamps_are_said_of_every_method(method: str, level: str) -> None:
+    visits = [visit(i, j, [1e-4], stamps=level, method=method) for i, j in ((0, 1), (1, 0))]
+    (said,) = audit_warnings(["a", "b"], {}, None, visits)
+    what = {"user": "user-space stamps", "kernel_rx": "stamps on receipt only"}[level]
+    assert said.startswith(f"{what} in what a, b measured")

@@ -31,6 +31,7 @@ Host key verification failed.
         ('OCI runtime exec failed: exec failed: unable to start: exec: "python3": executable file not found in'
          " $PATH: unknown\n", 126, "no Python"),
         ('Cannot open network namespace "h1": No such file or directory\n', 255, "no network namespace h1"),
+        ("nsenter: cannot open /run/netns/h1: No such file or directory\n", 1, "no network namespace h1"),
         ("netprobe: this is Python 3.6, and 3.8 or later is needed\n", 3, "Python 3.6 is too old"),
         ("Unknown option: -I\nusage: python [option]\n", 2, "version 2"),
         ("command-line: line 0: Bad configuration option: nonsense\n", 255, "refuses an option: nonsense"),
@@ -78,6 +79,18 @@ def test_logins_that_a_busy_sshd_dropped_are_tried_again(stderr: str) -> None:
             "channel 0: open failed: administratively prohibited: open failed\nstdio forwarding failed\n"
             "kex_exchange_identification: Connection closed by remote host\nConnection closed by UNKNOWN port 65535\n",
             "its ProxyCommand or jump host failed: stdio forwarding failed",
+            False,
+        ),
+        (
+            "ssh: connect to host 10.0.0.9 port 9: Connection refused\n"
+            "kex_exchange_identification: Connection closed by remote host\n",
+            "its jump host: connection refused: does sshd run there, and on this port?",
+            False,
+        ),
+        (
+            "channel 0: open failed: connect failed: No route to host\nstdio forwarding failed\n"
+            "Connection closed by UNKNOWN port 65535\n",
+            "seen from its jump host: no route to it",
             False,
         ),
         (

@@ -10,6 +10,7 @@ from netprobe.core.errors import InfeasibleError
 from netprobe.probe.estimate import (
     HEADER_BYTES,
     bytes_text,
+    cut_short,
     estimate_phase,
     full_mesh,
     link_rate,
@@ -77,6 +78,14 @@ def test_what_cannot_be_slowed_down_is_refused_with_what_it_needs() -> None:
     assert pace_under(2 * wire_bytes(flow) / 0.5, costs, hosts=8, interval_s=0.001).links_at_once == 2
     with pytest.raises(InfeasibleError, match="leave --interval out, or give a longer one"):
         pace_under(1e4, costs[:1], hosts=8, interval_s=0.001, stretch=False)
+
+
+def test_a_phase_that_may_not_take_so_long_is_cut_short() -> None:
+    whole = estimate_phase("rtt", "stamp", cost_at(0.001), full_mesh(16))
+    assert cut_short(whole, whole.seconds) is whole
+    half = cut_short(whole, whole.seconds / 2)
+    assert (half.rounds, half.links, half.bytes) == (15, 120, whole.bytes / 2)
+    assert cut_short(whole, -1.0).links == 0 and cut_short(whole, -1.0).seconds == 0
 
 
 def test_numbers_are_written_for_people() -> None:

@@ -38,6 +38,7 @@ def test_a_scan_by_fping() -> None:
     assert all((visit.sent, visit.samples) == (10, visit.received) and visit.samples for visit in read)
     assert set(made.measurements[0].parameters["versions"]) == {"a", "b"}
     assert 0 < made.rtt_s.p10[0, 1] < 10
+    assert any(warning.startswith("user-space stamps in what a, b measured") for warning in made.warnings)
 
 
 def install(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:

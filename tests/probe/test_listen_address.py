@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import ipaddress
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from netprobe.core.errors import InputError
 from netprobe.probe.listen_address import ListenAt, parse_listen, routed_address
@@ -64,3 +68,18 @@ def test_without_a_route_it_is_the_only_address_or_a_clear_line() -> None:
 def test_an_option_of_another_launcher_is_refused(via: str, options: dict[str, object], fault: str) -> None:
     with pytest.raises(InputError, match=fault):
         parse_via(via, **options)  # type: ignore[arg-type]
+
+
+@given(st.text(alphabet="0123456789.:[]fd", max_size=24) | st.text(max_size=12))
+def test_any_text_is_an_address_with_a_port_or_one_clear_line(text: str) -> None:
+    try:
+        found = parse_listen(text)
+    except InputError as error:
+        assert "\n" not in str(error)
+        return
+    assert 0 <= found.port <= 65535 and str(ipaddress.ip_address(found.address)) == found.address
+
+
+def test_a_port_of_many_digits_is_refused() -> None:
+    with pytest.raises(InputError, match="the port is no number"):
+        parse_listen("10.0.0.5:0655359")

@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from netprobe.core.errors import InputError
+from netprobe.probe.methods.path import Path
+from netprobe.probe.methods.stamp import Stamp
+from netprobe.probe.methods.tcp_connect import TcpConnect
 from netprobe.probe.options import ScanOptions
 
 
@@ -49,3 +52,15 @@ def test_the_defaults_are_good_and_are_plain_data() -> None:
     data = options.as_dict()
     assert data["probes_per_visit"] == 100 and data["port_range"] == [5000, 5010]
     assert options.visit_deadline_s < 10
+
+
+def test_what_was_chosen_of_addresses_and_ports_is_in_the_document() -> None:
+    options = ScanOptions(port_range=(9000, 9010), subnet="fd00::/64", interface="eth1", family="ipv6")
+    for method in (Stamp(options), TcpConnect(options), Path(options, "udp")):
+        parameters = method.measurement.parameters
+        assert {key: parameters[key] for key in ("family", "port_range", "subnet", "interface")} == {
+            "family": "ipv6",
+            "port_range": [9000, 9010],
+            "subnet": "fd00::/64",
+            "interface": "eth1",
+        }

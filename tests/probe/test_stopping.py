@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
 
 from netprobe.cli.entry import run
+from netprobe.core.interrupts import signals_held
 from netprobe.probe.stopping import run_stoppable, until_stopped
 
 
@@ -54,3 +57,38 @@ def test_an_interrupt_anywhere_in_a_command_is_said(
     monkeypatch.setattr("netprobe.plan.load_plan", interrupted)
     assert run(["export", "hostfile", "plan.json"]) == 130
     assert capsys.readouterr().err == "netprobe: interrupted\n"
+
+
+def test_a_signal_after_the_work_is_for_the_caller() -> None:
+    async def work(_stop: asyncio.Event) -> str:
+        return "done"
+
+    with signals_held() as held:
+        close = asyncio.base_events.BaseEventLoop.close
+
+        def closing(loop: asyncio.base_events.BaseEventLoop) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            close(loop)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(asyncio.base_events.BaseEventLoop, "close", closing)
+            assert run_stoppable(work) == "done"
+    assert held == [signal.SIGINT]
+
+
+def test_signals_in_a_hurry_count_once() -> None:
+    code = (
+        "import os, signal, time\n"
+        "from netprobe.core.interrupts import interrupt\n"
+        "signal.signal(signal.SIGINT, interrupt)\n"
+        "signal.signal(signal.SIGTERM, interrupt)\n"
+        "try:\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    time.sleep(60)\n"
+        "except KeyboardInterrupt:\n"
+        "    for number in [signal.SIGINT, signal.SIGTERM] * 3:\n"
+        "        os.kill(os.getpid(), number)\n"
+        "    print('cleared up')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "cleared up\n"), done.stderr

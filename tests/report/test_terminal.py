@@ -1,15 +1,23 @@
 from __future__ import annotations
 
 import io
+import itertools
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
+from netprobe.core.scan import Scan
 from netprobe.pipeline import map_scan, plan_order
+from netprobe.probe.methods.stamp import Stamp
+from netprobe.probe.options import ScanOptions
+from netprobe.probe.result import HostOutcome, build_outcome
 from netprobe.report.terminal import fold_names, group_order, group_table, heat_map, order_text, scan_text
 from netprobe.report.units import count, seconds
 from tests.documents import make_scan, rack_rtt, rack_scan
+from tests.probe.conftest import hosts_named, visit
 
 
 def printed(renderable: RenderableType, width: int = 100) -> str:
@@ -60,7 +68,7 @@ def test_the_heat_map_is_in_group_order_and_marks_what_is_missing() -> None:
 
 
 def test_a_large_heat_map_fits_its_width() -> None:
-    scan = make_scan(rack_rtt((60, 60), seed=2), visits=False)
+    scan = make_scan(rack_rtt((20, 20), seed=2), visits=False)
     map_ = map_scan(scan)
     text = printed(heat_map(scan, map_, width=60), width=60)
     assert max(map(len, text.splitlines())) <= 60
@@ -80,3 +88,60 @@ def test_groups_and_order_are_told() -> None:
 
 def test_long_lists_are_folded() -> None:
     assert fold_names([str(i) for i in range(20)], most=3) == "0 1 2 .. and 17 more"
+
+
+def scanned(hosts: dict[str, str], silent: set[tuple[str, str]]) -> Scan:
+    """A scan of hosts of these statuses, in which these links (src, dst) got no answer."""
+    names = list(hosts)
+    up = [i for i, name in enumerate(names) if hosts[name] == "ok"]
+    visits = [
+        visit(i, j, [], sent=9, reason=f"no answer from {names[j]}")
+        if (names[i], names[j]) in silent
+        else visit(i, j, [1e-4, 1.1e-4])
+        for i, j in itertools.permutations(up, 2)
+    ]
+    outcomes = [
+        HostOutcome(host=host, status=hosts[host.name], reason=None if hosts[host.name] == "ok" else "gone")  # type: ignore[arg-type]
+        for host in hosts_named(*names)
+    ]
+    options = ScanOptions()
+    return build_outcome(
+        outcomes, visits, options, measurements=[Stamp(options).measurement], rounds=1, duration_s=1.0
+    ).scan
+
+
+def both_ways(*pairs: tuple[str, str]) -> set[tuple[str, str]]:
+    return {ends for one, other in pairs for ends in ((one, other), (other, one))}
+
+
+def test_a_silent_host_is_named_once_and_its_peers_are_counted() -> None:
+    names = [f"h{i}" for i in range(16)]
+    scan = scanned(dict.fromkeys(names, "ok"), both_ways(*(("h7", name) for name in names if name != "h7")))
+    assert {host.status for host in scan.hosts} == {"partial"}  # the document keeps each of them
+    _first, *lines = scan_text(scan).splitlines()
+    assert lines == [
+        "h7: no reading with any of 15 hosts: no answer from h7",
+        "15 other hosts: partial, and lacking nothing but that",
+    ]
+
+
+def test_what_is_missing_besides_is_still_told() -> None:
+    hosts = dict.fromkeys([f"h{i}" for i in range(8)], "ok") | {"x": "unreachable", "y": "unreachable"}
+    silent = both_ways(("h1", "h2"), *(("h5", f"h{i}") for i in (0, 1, 2, 3, 4)))
+    lines = scan_text(scanned(hosts, silent)).splitlines()[1:]
+    assert lines[0] == "x, y: unreachable: gone"
+    assert lines[1].startswith("h5: no reading with h0, h1, h2 and 2 more, of 7 hosts: ")
+    assert lines[2].startswith("h1 and h2: no reading between them: no answer from h")
+    assert lines[3:] == ["3 other hosts: partial, and lacking nothing but that"]
+
+
+@given(st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5)).filter(lambda pair: pair[0] < pair[1])))
+def test_every_pair_without_a_reading_has_one_of_its_hosts_named(pairs: set[tuple[int, int]]) -> None:
+    names = [f"h{i}" for i in range(6)]
+    if len(pairs) == 15:
+        return  # nothing was measured at all
+    silent = both_ways(*((names[i], names[j]) for i, j in pairs))
+    lines = scan_text(scanned(dict.fromkeys(names, "ok"), silent)).splitlines()[1:]
+    heads = " ".join(line.split(":")[0] for line in lines if "other host" not in line).split()
+    assert all(names[i] in heads or names[j] in heads for i, j in pairs)
+    assert len(lines) <= 6 and bool(lines) == bool(pairs)

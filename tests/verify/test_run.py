@@ -299,6 +299,14 @@ def test_a_time_that_cannot_be_is_not_believed() -> None:
     assert named.seconds == (5e-9,) and named.reason == "h0 says of h2: its connection broke"
 
 
+def test_more_orders_than_an_agent_can_hold_are_refused() -> None:
+    program = compile_model(MODELS["ring"], 3)
+    members = wired({}).members
+    with pytest.raises(InputError, match=r"20000 orders of \d+ actions each: .* orders can be run"):
+        WireRunner(members, program, [(0, 1, 2)] * 20000, size_bytes=10)
+    assert WireRunner(members, program, [(0, 1, 2)] * 30, size_bytes=10).orders
+
+
 def test_agents_that_verify_stay_small(planned: tuple[Map, OrderPlan]) -> None:
     sizes: list[float] = []
 
