@@ -26,6 +26,7 @@ COMMANDS = {
     "plan": _in("plan", "app", "Make a communication plan from a map."),
     "verify": _in("verify", "verify", "Run the plan's order against another on the hosts."),
     "export": _in("export", "app", "Write a plan as a launcher's own file."),
+    "check-order": _in("check_order", "check_order", "Say whether the ranks run where a plan puts them."),
     "eval": _in("evaluate", "eval_", "Judge a scan or a map: PAIA, ARI, AMI, purity."),
     "import": _in("importing", "app", "Make a document of what others measured."),
     "doctor": _in("doctor", "doctor", "Say what this machine offers, and what each host lacks."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -25,11 +26,15 @@ FormatOption = Annotated[
     typer.Option(
         "--format",
         "-f",
-        help="openmpi, rankfile, mpich, deepspeed, horovod, slurm-hostfile, torchrun, json, kubernetes, or plain.",
+        help="openmpi, rankfile, mpich, deepspeed, horovod, slurm-hostfile, torchrun, json, ray, dlrover, "
+        "kubernetes, or plain.",
     ),
 ]
 TopologyFormatOption = Annotated[
-    str, typer.Option("--format", "-f", help="slurm-conf, slurm-yaml, or kubernetes.")
+    str, typer.Option("--format", "-f", help="slurm-conf, slurm-yaml, kubernetes, topograph, or dlrover.")
+]
+RequireAllOption = Annotated[
+    bool, typer.Option("--require-all", help="Refuse where a host is left out, rather than warn.")
 ]
 SlotsOption = Annotated[
     int | None, typer.Option("--slots", min=1, help="Slots of each host (the hosts file's otherwise, or 1).")
@@ -53,21 +58,44 @@ def hostfile(
         str | None,
         typer.Option("--hosts", help="Hosts whose slots and launcher names are to be used."),
     ] = None,
+    by_node: Annotated[
+        bool,
+        typer.Option("--by-node", help="Deal ranks out to hosts in turn (neighbours on a host otherwise)."),
+    ] = False,
+    require_all: RequireAllOption = False,
     force: ForceOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
     """Write the hosts in rank order as a hostfile."""
     from netprobe.formats import format_named, input_files, load_hosts
+    from netprobe.formats.rank_program import RANK_LAUNCHERS
     from netprobe.pipeline.exporting import export_hostfile
     from netprobe.plan import load_plan
 
     path = out or plan.parent / format_named(format_).file
     document = load_plan(plan)
     given = load_hosts(hosts) if hosts is not None else None
-    exported = export_hostfile(document, format_name=format_, slots=slots, hosts=given, path=path)
+    exported = export_hostfile(
+        document,
+        format_name=format_,
+        slots=slots,
+        hosts=given,
+        path=path,
+        by_node=by_node,
+        require_all=require_all,
+    )
     inputs = [plan, *(input_files(hosts) if hosts is not None else [])]
-    _write(exported, path, inputs, format_, "hostfile", force, Output(json=json, quiet=quiet))
+    output = Output(json=json, quiet=quiet)
+    _write(exported, path, inputs, format_, "hostfile", force, output)
+    launcher = next((name for name, entry in RANK_LAUNCHERS.items() if entry.format == format_), None)
+    if launcher is not None:
+        words = ["netprobe", "check-order", str(plan), "--launcher", launcher]
+        words += ["--slots", str(slots)] if slots is not None else []
+        words += ["--hosts", hosts] if hosts is not None else []
+        words += ["--file", str(out)] if out is not None else []
+        words += ["--by-node"] if by_node else []
+        output.note(f"then, to ask the ranks where they run: {shlex.join(words)}")
     return 0
 
 
@@ -81,6 +109,7 @@ def topology(
     hosts: Annotated[
         str | None, typer.Option("--hosts", help="Hosts whose launcher names are to be used.")
     ] = None,
+    require_all: RequireAllOption = False,
     force: ForceOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -94,7 +123,7 @@ def topology(
     path = out or map_file.parent / topology_format_named(format_).file
     document = load_document(Map, map_file)
     given = load_hosts(hosts) if hosts is not None else None
-    exported = export_topology(document, format_name=format_, hosts=given)
+    exported = export_topology(document, format_name=format_, hosts=given, require_all=require_all)
     inputs = [map_file, *(input_files(hosts) if hosts is not None else [])]
     _write(exported, path, inputs, format_, "topology", force, Output(json=json, quiet=quiet))
     return 0

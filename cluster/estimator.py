@@ -39,6 +39,8 @@ class ConstrainedKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     elasticity: None, or PLink's balance elasticity 1.0 (as even as can be) to 2.0, which sets the least size
         in place of ``size_min``: floor(sqrt N / elasticity), or floor(N / k / elasticity) for a given k.
     n_init: starts; max_iter: of one descent; tol: as in sklearn.cluster.KMeans.
+    swaps: the best of the starts goes on with a centre moved from where it is least missed to where it is most
+        needed, until so many such swaps in a row did not help; 0 for none.
     random_state: None, an int or a RandomState.
 
     Attributes after `fit`: ``labels_`` (N,), ``cluster_centers_`` (k, D), ``inertia_`` (sum of squared
@@ -58,6 +60,7 @@ class ConstrainedKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         n_init: int = 10,
         max_iter: int = 300,
         tol: float = 1e-4,
+        swaps: int = 5,
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -67,6 +70,7 @@ class ConstrainedKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.swaps = swaps
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None) -> ConstrainedKMeans:  # noqa: ARG002
@@ -79,6 +83,8 @@ class ConstrainedKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         points = validate_data(self, X, dtype=np.float64)
         if self.n_init < 1 or self.max_iter < 1:
             raise InfeasibleError(f"n_init is {self.n_init} and max_iter {self.max_iter}: both at least 1")
+        if self.swaps < 0:
+            raise InfeasibleError(f"swaps is {self.swaps}: at least 0")
         k, size_min = balanced_sizes(
             len(points), self.n_clusters, 1.0 if self.elasticity is None else self.elasticity
         )
@@ -90,6 +96,7 @@ class ConstrainedKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             restarts=self.n_init,
             max_iter=self.max_iter,
             tol=self.tol,
+            swaps=self.swaps,
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
         )
         if not run.converged:

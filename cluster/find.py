@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -20,6 +21,8 @@ from netprobe.core.errors import InputError
 
 # A far host joins a group when it is nearer to it than to the next one by so many standard errors.
 _SURE = 4.0
+# In a smaller fleet the interpreter is the bottleneck, and two threads wait for each other.
+_FEWEST_AT_ONCE = 512
 
 
 def find_groups(
@@ -117,10 +120,15 @@ def _natural(
     evidence = dict(kept.evidence)
     labels = kept.labels
     if verdict.locality == "found" and kept.k > 1:
-        levels = all_levels(smooth, part, labels, seed=seed)
+        # Neither knows of the other: in a large fleet they go on at once.
+        with ThreadPoolExecutor(1) as beside:
+            stability = beside.submit(stability_of, part, kept.labels, seed=seed)
+            if len(part) < _FEWEST_AT_ONCE:
+                stability.result()
+            levels = all_levels(smooth, part, labels, seed=seed)
         labels = levels[0]
         evidence["levels"] = [_level(level, labels, part) for level in levels]
-        evidence["stability"] = stability_of(part, kept.labels, seed=seed)
+        evidence["stability"] = stability.result()
         evidence["gap"] = verdict.gap
     if far.any():
         labels = _placed(symmetric(raw), far, labels)

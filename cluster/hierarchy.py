@@ -14,13 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.cluster.levels import ends_of
+from netprobe.cluster.levels import ends_of, square
 
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 # Levels that vary less than this (in log units, root mean square) are all the same.
 _FLAT = 1e-9
+# Trees of so many hosts are grown many at once.
+_SMALL = 24
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,20 +55,88 @@ def hierarchy_of(level: Vector, measured: Mask) -> Hierarchy:
 
     shifted = level - level.min()
     tree = np.asarray(linkage(shifted, "average"))
+    if measured.all():
+        return Hierarchy(tree=tree, score=_scores(tree[None], shifted[None])[0])
     n = len(tree) + 1
     score = np.zeros(n + 1)
-    values = shifted if measured.all() else shifted[measured]
-    pairs = len(values)
-    spread = _spread(values)
-    if n < 3 or spread <= _FLAT * np.sqrt(pairs):
-        return Hierarchy(tree=tree, score=score)
-    counts, sums = _joined(tree, shifted, measured)
-    inside, inside_sum = np.cumsum(counts)[:-1], np.cumsum(sums)[:-1]
+    values = shifted[measured]
+    if n > 2 and _spread(values) > _FLAT * np.sqrt(len(values)):
+        counts, sums = _joined(tree, shifted, measured)
+        score[n - 1 : 1 : -1] = _of_cuts(counts[None], sums[None], values[None])[0]
+    return Hierarchy(tree=tree, score=score)
+
+
+def best_scores(levels: Vector, measured: Mask) -> Vector:
+    """(D,) the best score of a cut, as `hierarchy_of` finds it, of D matrices: (D, M) condensed log distances."""
+    from scipy.cluster.hierarchy import linkage
+
+    if not measured.all():
+        return np.array([hierarchy_of(level, measured).score.max() for level in levels])
+    shifted = levels - levels.min(axis=1, keepdims=True)
+    n = round((1 + np.sqrt(1 + 8 * levels.shape[1])) / 2)
+    if n <= _SMALL:
+        trees = _average_linkages(square(shifted, n))
+    else:
+        trees = np.stack([linkage(one, "average") for one in shifted])
+    return np.asarray(_scores(trees, shifted).max(axis=1))
+
+
+def _average_linkages(matrices: Vector) -> Vector:
+    """(D, N - 1, 4) average-linkage trees of (D, N, N) matrices, as scipy gives them, all at once.
+
+    N - 1 times the nearest two clusters of each matrix are joined. Of many small matrices this takes less than
+    half the time that as many calls take. Of equal distances another pair may be joined first than scipy's.
+    """
+    count, n, _ = matrices.shape
+    apart = matrices + np.where(np.eye(n, dtype=bool), np.inf, 0.0)
+    sizes, names = np.ones((count, n)), np.tile(np.arange(n), (count, 1))
+    trees = np.empty((count, n - 1, 4))
+    every = np.arange(count)
+    for step in range(n - 1):
+        one, other = np.divmod(apart.reshape(count, -1).argmin(axis=1), n)
+        size_one, size_other = sizes[every, one], sizes[every, other]
+        size = size_one + size_other
+        trees[:, step] = np.stack(
+            [names[every, one], names[every, other], apart[every, one, other], size], axis=1
+        )
+        joined = size_one[:, None] * apart[every, one] + size_other[:, None] * apart[every, other]
+        joined /= size[:, None]
+        apart[every, other] = apart[every, :, other] = np.inf
+        joined[every, one] = joined[every, other] = np.inf
+        apart[every, one] = apart[every, :, one] = joined
+        sizes[every, one], names[every, one] = size, n + step
+    return trees
+
+
+def _scores(trees: Vector, levels: Vector) -> Vector:
+    """(D, N + 1) scores of the cuts of D trees, (D, N - 1, 4), grown on complete (D, M) levels."""
+    n = trees.shape[1] + 1
+    score = np.zeros((len(trees), n + 1))
+    if n < 3:
+        return score
+    # The height of an average-linkage merge is the mean over just the pairs that it brings together.
+    size = np.concatenate([np.ones((len(trees), n)), trees[:, :, 3]], axis=1)
+    ends = np.take_along_axis(size[:, :, None], trees[:, :, :2].astype(np.intp), axis=1)
+    counts = ends[:, :, 0] * ends[:, :, 1]
+    score[:, n - 1 : 1 : -1] = _of_cuts(counts, counts * trees[:, :, 2], levels)
+    return score
+
+
+def _of_cuts(counts: Vector, sums: Vector, values: Vector) -> Vector:
+    """(D, N - 2) scores of the cuts into N - 1 .. 2 groups, by what each merge brings together.
+
+    counts, sums: (D, N - 1) pairs, and the sum of their levels; values: (D, P) the levels of all pairs.
+    """
+    pairs = values.shape[1]
+    inside, inside_sum = np.cumsum(counts, axis=1)[:, :-1], np.cumsum(sums, axis=1)[:, :-1]
     between = pairs - inside
     both = (inside > 0) & (between > 0)
-    step = (values.sum() - inside_sum) / np.maximum(between, 1) - inside_sum / np.maximum(inside, 1)
-    score[n - 1 : 1 : -1] = np.where(both, step * np.sqrt(inside * between / pairs) / spread, 0.0)
-    return Hierarchy(tree=tree, score=score)
+    total = values.sum(axis=1)[:, None]
+    spread = np.sqrt(((values - values.mean(axis=1, keepdims=True)) ** 2).sum(axis=1))[:, None]
+    flat = spread <= _FLAT * np.sqrt(pairs)
+    step = (total - inside_sum) / np.maximum(between, 1) - inside_sum / np.maximum(inside, 1)
+    score = step * np.sqrt(inside * between / pairs) / np.where(flat, 1.0, spread)
+    return np.asarray(np.where(both & ~flat, score, 0.0))
 
 
 def partition_scores(values: Vector, between: Mask) -> Vector:
@@ -102,11 +172,6 @@ def _joined(tree: Vector, level: Vector, measured: Mask) -> tuple[Vector, Vector
     from scipy.cluster.hierarchy import cophenet
 
     n = len(tree) + 1
-    if measured.all():
-        # The height of an average-linkage merge is the mean over just these pairs.
-        size = np.concatenate([np.ones(n), tree[:, 3]])
-        counts = size[tree[:, 0].astype(np.intp)] * size[tree[:, 1].astype(np.intp)]
-        return np.asarray(counts), np.asarray(counts * tree[:, 2])
     merge = cophenet(_by_order(tree))[measured].astype(np.intp)
     counts = np.bincount(merge, minlength=n - 1).astype(np.float64)
     return counts, np.asarray(np.bincount(merge, level[measured], minlength=n - 1))

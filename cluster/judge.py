@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.cluster.hierarchy import hierarchy_of, partition_scores
+from netprobe.cluster.hierarchy import best_scores, partition_scores
 from netprobe.cluster.levels import Levels, ends_of, far_hosts, levels_of, square, symmetric
 from netprobe.cluster.records import Verdict, numbered_by_first_member
 from netprobe.core.errors import InputError
@@ -201,7 +201,7 @@ def _looks(levels: Levels, rests: NDArray[np.float64], labels: NDArray[np.int64]
     table = np.stack(
         [
             _largest_eigenvalues(-square(pairs, n)),
-            np.array([hierarchy_of(one, measured).score.max() for one in level]),
+            best_scores(level, measured),
             partition_scores(level[:, measured], (labels[first] != labels[second])[measured]),
         ],
         axis=1,

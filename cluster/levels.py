@@ -52,8 +52,12 @@ def symmetric(distance_s: NDArray[np.float64]) -> NDArray[np.float64]:
             "it must be finite and not negative, or NaN for a missing one"
         )
     there = np.where(np.isnan(matrix), matrix.T, matrix)
-    joined = np.minimum((there + there.T) / 2, _DIRECTION_SLACK * np.minimum(there, there.T))
-    return np.asarray(joined, dtype=np.float64)
+    return of_directions(there, there.T)
+
+
+def of_directions(there: Vector, back: Vector) -> Vector:
+    """What two readings of the same pairs are joined to: their mean, at most 1.25 times the smaller."""
+    return np.asarray(np.minimum((there + back) / 2, _DIRECTION_SLACK * np.minimum(there, back)))
 
 
 @lru_cache(maxsize=32)

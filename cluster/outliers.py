@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.cluster.levels import symmetric
+from netprobe.cluster.levels import ends_of, symmetric
 from netprobe.cluster.regroup import is_sparse
 
 # Named from these effects on, and from this many robust standard deviations of its likes.
@@ -22,6 +22,8 @@ _HOST_SIGMAS, _LINK_SIGMAS = 5.0, 8.0
 _LEAST_SPREAD = 0.02
 # Links are judged where both ends have this many, or all, of their pairs measured.
 _LEAST_READINGS = 8
+# A block of two groups has a median of its own from so many readings on, and groups of so many hosts.
+_FEWEST_OF_A_BLOCK, _FEWEST_OF_A_GROUP = 6, 3
 # A link this much above what is expected counts as slower.
 _AGREES = 1.1
 
@@ -101,24 +103,38 @@ def _expected(level: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[
 
     Groups too small to have a median of their own share that of all pairs inside, or all between.
     """
-    same = labels[:, None] == labels[None, :]
-    known = np.isfinite(level)
-    expected = np.empty_like(level)
+    first, second = ends_of(len(labels))
+    pairs = level[first, second]
+    known = np.isfinite(pairs)
+    same = labels[first] == labels[second]
+    usual = []
     for kind in (same, ~same):
-        values = level[kind & known]
-        expected[kind] = np.median(values) if len(values) else np.median(level[known])
-    members = [np.flatnonzero(labels == group) for group in np.unique(labels)]
-    for at, rows in enumerate(members):
-        for columns in members[at:]:
-            if columns is not rows and min(len(rows), len(columns)) < 3:
-                continue
-            block = level[rows[:, None], columns]
-            values = block[np.isfinite(block)]
-            if len(values) >= 6:
-                middle = np.median(values)
-                expected[rows[:, None], columns] = middle
-                expected[columns[:, None], rows] = middle
-    return expected
+        values = pairs[kind & known]
+        usual.append(float(np.median(values if len(values) else pairs[known])))
+    own = _block_medians(pairs, labels)[labels[:, None], labels[None, :]]
+    return np.where(np.isnan(own), np.where(labels[:, None] == labels[None, :], *usual), own)
+
+
+def _block_medians(pairs: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(k, k) median of the known ones of the (M,) pairs between two groups or inside one, NaN where few."""
+    sizes = np.bincount(labels)
+    k = len(sizes)
+    first, second = ends_of(len(labels))
+    known = np.isfinite(pairs)
+    ends = np.sort(np.stack([labels[first[known]], labels[second[known]]]), axis=0)
+    block, values = ends[0] * k + ends[1], pairs[known]
+    # Sorted by block, and within a block by level, the median of each stands in its middle.
+    order = np.lexsort([values, block])
+    values = values[order]
+    blocks, start, count = np.unique(block[order], return_index=True, return_counts=True)
+    middle = (values[start + (count - 1) // 2] + values[start + count // 2]) / 2
+    one, other = blocks // k, blocks % k
+    large = np.minimum(sizes[one], sizes[other]) >= _FEWEST_OF_A_GROUP
+    # A pair inside a group is told by both of its hosts.
+    enough = np.where(one == other, 2 * count, count * large) >= _FEWEST_OF_A_BLOCK
+    table = np.full((k, k), np.nan)
+    table[one[enough], other[enough]] = table[other[enough], one[enough]] = middle[enough]
+    return table
 
 
 def _row_medians(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.cluster.hierarchy import hierarchy_of
-from netprobe.cluster.levels import levels_of, symmetric
+from netprobe.cluster.levels import ends_of, levels_of, of_directions, symmetric
 
 _RESAMPLES = 20
 _RESAMPLES_LARGE = 5
@@ -29,23 +29,25 @@ def stability_of(
     k = int(labels.max()) + 1
     if not both.any() or k < 2:
         return None
-    there = np.where(np.isnan(raw), raw.T, raw)
-    together = labels[:, None] == labels[None, :]
-    generator = np.random.default_rng(seed)
-    upper = np.triu_indices(len(raw), 1)
-    alike = []
     joined = symmetric(raw)
     levels = levels_of(joined)
     if levels is None:
         return None
+    first, second = ends_of(len(raw))
+    one_way = np.where(np.isnan(raw), raw.T, raw)
+    one_way, other_way = one_way[first, second], one_way[second, first]
+    kept = joined[first, second]
+    together = labels[first] == labels[second]
+    generator = np.random.default_rng(seed)
+    alike = []
     for _ in range(_RESAMPLES if len(raw) <= _LARGE else _RESAMPLES_LARGE):
         pick = generator.random(raw.shape) < 0.5
-        drawn = np.where(pick, there, there.T)
+        there = np.where(pick[first, second], one_way, other_way)
+        back = np.where(pick[second, first], other_way, one_way)
         with np.errstate(divide="ignore", invalid="ignore"):
-            change = np.log(symmetric(drawn) / joined)[upper]
+            change = np.log(of_directions(there, back) / kept)
         level = levels.level + np.where(np.isfinite(change), change, 0.0)
         found = hierarchy_of(level, levels.measured).cut(k)
-        again = found[:, None] == found[None, :]
-        one, other = together[upper], again[upper]
-        alike.append(float((one & other).sum()) / max(float((one | other).sum()), 1.0))
+        again = found[first] == found[second]
+        alike.append(float((together & again).sum()) / max(float((together | again).sum()), 1.0))
     return {"mean": round(float(np.mean(alike)), 9), "least": round(min(alike), 9), "resamples": len(alike)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from netprobe.embed.arrays import resolve
 from netprobe.embed.interval import interval_factor
 from netprobe.embed.kriging import direction_noise, settled
-from netprobe.embed.methods import DENOISERS, Parts, draw, embedded_model
+from netprobe.embed.methods import DENOISERS, Parts, drawn, embedded_model
 from netprobe.embed.mix import Mix, choose, mixed, mixed_at
 from netprobe.embed.prepare import (
     LOOSE_CAP,
@@ -34,6 +35,8 @@ _FEWEST_HELD_OUT = 5
 _MUCH_BETTER = 0.8
 _FEWEST_FOR_A_CAP = 20
 _ENOUGH_FOR_A_CAP = 256
+# In a smaller fleet the interpreter is the bottleneck, and two threads wait for each other.
+_FEWEST_AT_ONCE = 128
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -69,10 +72,9 @@ def fit_embedding(distance_s: NDArray[np.float64], *, options: EmbedOptions, see
     cap = fitting_cap(ordered, options, seed=seed)
     options = replace(options, winsorise=cap)
     parts, trial = run(ordered, options, seed=seed)
+    parts = drawn(parts, options=options, seed=seed)
     fit = parts.fit
-    assert parts.fitted is not None
-    if fit is None:
-        fit = draw(parts, options=options, seed=seed)
+    assert fit is not None and parts.fitted is not None
     own = options.method in ("huber", "plink")
     heights = fit.heights if own or not parts.heights.any() else parts.heights - parts.heights.min()
     distance = mixed(parts, trial.mix)
@@ -122,20 +124,34 @@ def fitting_cap(ordered: Prepared, options: EmbedOptions, *, seed: int) -> float
 
 
 def run(ordered: Prepared, options: EmbedOptions, *, seed: int) -> tuple[Parts, _Trial]:
-    """The parts of a matrix in canonical order, and what pairs hidden from a second run say of them."""
+    """The parts of a matrix in canonical order, and what pairs hidden from a second run say of them.
+
+    The two runs know nothing of each other, and in a large fleet go on at once.
+    """
     denoiser = DENOISERS[options.method]
-    parts = denoiser(ordered, options=options, seed=seed)
     hidden = hold_out(ordered.measured, share=options.held_out, seed=seed)
     scored = np.triu(hidden) & (ordered.distance > 0)
     rest = without(ordered, hidden)
     if int(scored.sum()) < _FEWEST_HELD_OUT or not rest.distance.any():
+        parts = denoiser(ordered, options=options, seed=seed)
         return parts, _Trial(
             mix=choose(parts, ordered.distance, np.zeros_like(hidden)),
             median_relative_error=None,
             error=np.zeros(0),
             doubt=np.zeros(0),
         )
-    return parts, _judged(denoiser(rest, options=options, seed=seed), ordered, scored)
+
+    def whole() -> Parts:
+        return drawn(denoiser(ordered, options=options, seed=seed), options=options, seed=seed)
+
+    def trial() -> _Trial:
+        return _judged(denoiser(rest, options=options, seed=seed), ordered, scored)
+
+    if len(hidden) < _FEWEST_AT_ONCE or resolve(options.backend) != "numpy":
+        return whole(), trial()
+    with ThreadPoolExecutor(1) as beside:
+        judged = beside.submit(trial)
+        return whole(), judged.result()
 
 
 def _judged(trial: Parts, ordered: Prepared, scored: NDArray[np.bool_]) -> _Trial:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.embed.prepare import Prepared
-from netprobe.embed.smooth import LEAST_DISTANCE, alike
+from netprobe.embed.smooth import LEAST_DISTANCE, alike, product
 
 # A host's neighbours count against this many that say its height is zero.
 _PRIOR_NEIGHBOURS = 1.0
@@ -41,30 +41,50 @@ def relative_heights(prepared: Prepared, *, passes: int = 3) -> NDArray[np.float
         return heights
     weight = prepared.measured.astype(np.float64)
     complete = int(weight.sum()) == n * (n - 1)
-    common = _over_shared(weight, weight, complete=complete)
+    # Without holes all pairs share n - 2 hosts, and what is said of pairs below is said once.
+    common = np.array([[n - 2.0]]) if complete else _over_shared(weight, weight, complete=False)
     enough = common >= max(2.0, _LEAST_SHARED * (n - 2))
-    np.fill_diagonal(enough, False)
+    if not complete:
+        np.fill_diagonal(enough, False)
     if not enough.any():
         return heights
     shared = np.where(enough, common, 1.0)
     rows = _over_shared(prepared.distance, weight, complete=complete)
     apart = np.where(enough, (rows - rows.T) / shared, 0.0)
+    usual = max(float(np.median(common[enough])), 2.0)
     for number in range(passes):
         left = levelled(prepared, heights)
         level = _log_level(left) if number else left.distance
-        sums = _over_shared(level, weight, complete=complete)
-        squares = _over_shared(level**2, weight, complete=complete)
-        total = squares + squares.T - 2.0 * (level @ level)
-        variance = np.maximum(total / shared - ((sums - sums.T) / shared) ** 2, 0.0)
-        # A variance is smaller by its own mean: what two rows share tells less when they share little.
-        variance = variance * shared / np.maximum(shared - 1.0, 1.0)
-        gap = np.where(enough, np.sqrt(variance), np.inf)
+        gap = _shape_gaps(level, weight, shared, complete=complete)
+        gap = gap if complete else np.where(enough, gap, np.inf)
         np.fill_diagonal(gap, 0.0)
-        near = alike(gap, common=max(float(np.median(common[enough])), 2.0))
+        near = alike(gap, common=usual)
         np.fill_diagonal(near, 0.0)
-        more = apart - heights[:, None] + heights[None, :]
-        heights = heights + (near * more).sum(axis=1) / (near.sum(axis=1) + _PRIOR_NEIGHBOURS)
+        count = near.sum(axis=1)
+        more = (near * apart).sum(axis=1) - heights * count + near @ heights
+        heights = heights + more / (count + _PRIOR_NEIGHBOURS)
     return _about_the_median(heights, near)
+
+
+def _shape_gaps(
+    level: NDArray[np.float64], weight: NDArray[np.float64], shared: NDArray[np.float64], *, complete: bool
+) -> NDArray[np.float64]:
+    """(N, N) spread of the difference of two rows over the ``shared`` hosts that both know, whatever its mean."""
+    variance = product(level, level)
+    variance *= -2.0
+    squares = _over_shared(level**2, weight, complete=complete)
+    variance += squares
+    variance += squares.T
+    variance /= shared
+    sums = _over_shared(level, weight, complete=complete)
+    mean = sums - sums.T
+    mean /= shared
+    mean *= mean
+    variance -= mean
+    np.maximum(variance, 0.0, out=variance)
+    # A variance is smaller by its own mean: what two rows share tells less when they share little.
+    variance *= shared / np.maximum(shared - 1.0, 1.0)
+    return np.asarray(np.sqrt(variance, out=variance))
 
 
 def levelled(prepared: Prepared, heights: NDArray[np.float64]) -> Prepared:
@@ -80,7 +100,7 @@ def _over_shared(
     """(N, N) sum of row i of ``values``, zero on the diagonal, over the hosts that j was measured to."""
     if complete:
         return np.asarray(values.sum(axis=1)[:, None] - values)
-    return np.asarray(values @ weight)
+    return product(values, weight)
 
 
 def _about_the_median(heights: NDArray[np.float64], near: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ All but plink cap outliers first; the last three also level what single hosts ad
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -33,6 +33,8 @@ _LARGEST_WITH_RESTARTS = 128
 _LARGEST_IN_DOUBLE = 256
 _LARGEST_DRAWN_IN_DOUBLE = 128
 _LARGEST_AS_CANDIDATE = 512
+# In a larger fleet the forest knows the racks better than blocks do, and is smooth enough inside them.
+_LARGEST_WITH_NEAR_BLOCKS = 128
 _MOST_ITERATIONS = {512: 120, 1 << 30: 50}
 
 
@@ -90,6 +92,9 @@ def ensemble(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Parts:
     """
     level, heights = _level_ground(prepared, options)
     parts = _structured(level, heights, seed=seed, names=("ultrametric", "block"))
+    if len(heights) > _LARGEST_WITH_NEAR_BLOCKS and options.winsorise < LOOSE_CAP:
+        blocks = _blocks_of_the_far(parts.levels, level.measured)
+        parts = replace(parts, levels=parts.levels | {"block": blocks})
     if len(heights) > _LARGEST_AS_CANDIDATE:
         return parts
     drawn = _embedded(
@@ -126,12 +131,15 @@ def embedded_model(fit: AdamFit, alpha: float) -> NDArray[np.float64]:
     return np.asarray(model, dtype=np.float64)
 
 
-def draw(parts: Parts, *, options: EmbedOptions, seed: int) -> AdamFit:
-    """Coordinates and heights of what the parts were fitted to, for methods that have none of their own."""
+def drawn(parts: Parts, *, options: EmbedOptions, seed: int) -> Parts:
+    """The parts with coordinates and heights of what they were fitted to, where the method has none of its own."""
+    if parts.fit is not None:
+        return parts
     assert parts.fitted is not None
-    return _fit(
+    fit = _fit(
         parts.fitted, options=options, seed=seed, huber_delta=options.huber_delta, smoothed=parts.smoothed
     )
+    return replace(parts, fit=fit)
 
 
 def _level_ground(prepared: Prepared, options: EmbedOptions) -> tuple[Prepared, NDArray[np.float64]]:
@@ -158,6 +166,23 @@ def _structured(level: Prepared, heights: NDArray[np.float64], *, seed: int, nam
         fitted=level,
         smoothed=smoothed,
     )
+
+
+def _blocks_of_the_far(
+    levels: dict[str, NDArray[np.float64]], measured: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """(N, N) the blocks' levels, drawn to the forest's the more, the nearer it puts a measured pair.
+
+    The forest tells racks apart that the neighbourhoods of blocks reach across; blocks tell far pairs apart that
+    no tree fits. From the forest's nearest pair to its typical one the share of the blocks grows as a square.
+    """
+    forest, blocks = levels["ultrametric"], levels["block"]
+    pairs = forest[~np.eye(len(forest), dtype=bool)]
+    nearest, typical = float(pairs.min()), float(np.median(pairs))
+    if typical - nearest <= 0.0:
+        return blocks
+    share = np.clip((forest - nearest) / (typical - nearest), 0.0, 1.0) ** 2
+    return np.where(measured, forest + share * (blocks - forest), blocks)
 
 
 def _embedded(

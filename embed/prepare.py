@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,11 +11,16 @@ from numpy.typing import NDArray
 
 from netprobe.core.errors import InputError
 
-# Two directions that disagree by more than this are taken for one good reading and one disturbed one:
-# disturbances only ever add delay.
+# Two directions whose mean is more than this above the smaller, and more than those of most pairs are, are
+# taken for one good reading and one disturbed one: disturbances only ever add delay.
 _DIRECTION_SLACK = 1.25
+_MOST_SLACK = 2.0
+# Fewer pairs than this do not say what noise is.
+_FEWEST_FOR_SLACK = 20
 # A cap looks at this many intermediate hosts at most: beyond it costs more than it tells.
 _INTERMEDIATES = 128
+# More than what single precision rounds.
+_MARGIN = 1e-5
 # A cap this loose touches gross outliers only: for fleets whose paths follow no tree.
 LOOSE_CAP = 3.0
 # Digits kept after dividing by the scale, so that a change of unit changes no result.
@@ -63,19 +70,33 @@ def prepare(matrix: NDArray[np.float64], *, larger_direction: bool) -> Prepared:
     """Join the two directions of a checked matrix and divide by the median of the positive distances.
 
     With ``larger_direction`` a pair gets the larger of its directions (section 4.2.1 of the dissertation);
-    otherwise their mean, but at most 1.25 times the smaller. One missing direction is no loss.
+    otherwise their mean, but at most 1.25 times the smaller, or as many times as the directions of most
+    pairs differ by where that is more. One missing direction is no loss.
     """
     there = np.where(np.isnan(matrix), matrix.T, matrix)
     back = there.T
     if larger_direction:
         joined = np.maximum(there, back)
     else:
-        joined = np.minimum((there + back) / 2, _DIRECTION_SLACK * np.minimum(there, back))
+        joined = np.minimum((there + back) / 2, _direction_slack(there) * np.minimum(there, back))
     measured = np.isfinite(joined)
     positive = joined[measured & (joined > 0)]
     scale_s = float(np.median(positive)) if len(positive) else 1.0
     distance = np.where(measured, np.round(joined / scale_s, _DIGITS), 0.0)
     return Prepared(distance=distance, measured=measured, scale_s=scale_s)
+
+
+def _direction_slack(there: NDArray[np.float64]) -> float:
+    """How many times the smaller direction the mean of both may be: noise that all pairs have is no disturbance.
+
+    A fixed bound would make the smaller of two noisy readings of the pair, and throw the other one away. One
+    robust deviation of the logarithm of their ratio is two of the mean's above the smaller.
+    """
+    both = np.triu((there > 0) & (there.T > 0), 1)
+    if int(both.sum()) < _FEWEST_FOR_SLACK:
+        return _DIRECTION_SLACK
+    apart = 1.4826 * float(np.median(np.abs(np.log(there[both] / there.T[both]))))
+    return max(_DIRECTION_SLACK, min(math.exp(apart), _MOST_SLACK))
 
 
 def canonical_order(prepared: Prepared) -> NDArray[np.intp]:
@@ -128,16 +149,35 @@ def winsorise(prepared: Prepared, *, factor: float) -> Prepared:
     excess = np.maximum(nearest - np.median(nearest), 0.0)
     columns = np.ascontiguousarray(bounds[:, through])
     capped = prepared.distance.copy()
-    for host in range(n - 1):
-        # Bounds are the same both ways, and only a pair that kth of them stay below is capped: most are not.
-        detour = np.maximum(columns[host] + excess[host + 1 :, None], columns[host + 1 :] + excess[host])
-        given = prepared.distance[host, host + 1 :]
-        above = np.flatnonzero(np.count_nonzero(factor * detour < given[:, None], axis=1) >= kth)
-        if len(above):
-            cap = factor * np.partition(detour[above], kth - 1, axis=1)[:, kth - 1]
-            capped[host, host + 1 + above] = capped[host + 1 + above, host] = cap
+    for host, above in enumerate(_above_caps(prepared.distance, columns, excess, factor=factor, kth=kth)):
+        detour = np.maximum(columns[host] + excess[above, None], columns[above] + excess[host])
+        cap = factor * np.partition(detour, kth - 1, axis=1)[:, kth - 1]
+        capped[host, above] = capped[above, host] = np.minimum(capped[host, above], cap)
     distance = np.where(prepared.measured, capped, 0.0)
     return Prepared(distance=distance, measured=prepared.measured, scale_s=prepared.scale_s)
+
+
+def _above_caps(
+    distance: NDArray[np.float64],
+    columns: NDArray[np.float64],
+    excess: NDArray[np.float64],
+    *,
+    factor: float,
+    kth: int,
+) -> Iterator[NDArray[np.intp]]:
+    """For each host, the later hosts whose distance to it may lie above its cap: most do not.
+
+    columns: (N, V) bounds through V intermediate hosts. In single precision, with a margin: this looks at every
+    triple of hosts. Bounds are the same both ways, so half of the pairs say all.
+    """
+    rows = np.ascontiguousarray(columns.T, dtype=np.float32)
+    more = excess.astype(np.float32)
+    limit = (distance / factor * (1.0 + _MARGIN)).astype(np.float32)
+    for host in range(len(distance)):
+        detour = rows[:, host + 1 :] + more[host]
+        np.maximum(detour, rows[:, host, None] + more[host + 1 :], out=detour)
+        below = (detour < limit[host, host + 1 :]).view(np.uint8).sum(axis=0, dtype=np.uint8)
+        yield host + 1 + np.flatnonzero(below >= kth)
 
 
 def unidentified_pairs(measured: NDArray[np.bool_]) -> NDArray[np.bool_]:

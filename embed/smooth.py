@@ -26,6 +26,7 @@ _SLACK = 1.2
 _WITNESSES = 64
 # A missing pair needs likes of this much weight in all before their average is believed.
 _ENOUGH_WEIGHT = 0.5
+_LARGEST_IN_DOUBLE = 512
 
 
 def smooth(prepared: Prepared) -> NDArray[np.float64]:
@@ -62,6 +63,16 @@ def smooth(prepared: Prepared) -> NDArray[np.float64]:
     return np.asarray(distance, dtype=np.float64)
 
 
+def product(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(N, M) matrix product; of a large fleet in single precision, in half the time.
+
+    What is multiplied here is of the size of 1 and noisy: seven digits are five more than it has.
+    """
+    if len(one) <= _LARGEST_IN_DOUBLE:
+        return np.asarray(one @ other)
+    return np.asarray((one.astype(np.float32) @ other.astype(np.float32)).astype(np.float64))
+
+
 def alike(gap: NDArray[np.float64], *, common: float) -> NDArray[np.float64]:
     """(N, N) how much alike two rows are, 0 to 1, by their gaps over ``common`` hosts that both know."""
     floor = _noise_floor(gap)
@@ -89,13 +100,18 @@ def _profile_gaps(level: NDArray[np.float64], weight: NDArray[np.float64]) -> ND
     level = np.where(np.eye(len(level), dtype=bool), nearest[:, None], level)
     weight = weight + np.eye(len(weight))
     squares = level**2
+    total = product(level, level)
+    total *= -2.0
     if weight.all():
         sums = squares.sum(axis=1)
-        common: NDArray[np.float64] = np.full_like(weight, len(weight))
-        total = sums[:, None] + sums[None, :] - 2 * level @ level
+        total += sums[:, None]
+        total += sums[None, :]
+        common: NDArray[np.float64] = np.array([[float(len(weight))]])
     else:
-        common = weight @ weight
-        total = squares @ weight + weight @ squares - 2 * level @ level
+        common = product(weight, weight)
+        both = product(squares, weight)
+        total += both
+        total += both.T
     with np.errstate(divide="ignore", invalid="ignore"):
         gap = np.where(common > 0, np.sqrt(np.maximum(total, 0.0) / common), np.inf)
     np.fill_diagonal(gap, 0.0)
@@ -148,7 +164,12 @@ def _average(
     level: NDArray[np.float64], weight: NDArray[np.float64], kernel: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Kernel average of the levels over (a, b) near (i, j), and the kernel weight it rests on."""
-    support = kernel @ weight @ kernel.T
+    if int(weight.sum()) == len(weight) * (len(weight) - 1):
+        # Every pair counts: all of both kernels' weight, less what falls on the diagonal.
+        whole = kernel.sum(axis=1)
+        support = np.outer(whole, whole) - product(kernel, kernel.T)
+    else:
+        support = product(product(kernel, weight), kernel.T)
     with np.errstate(divide="ignore", invalid="ignore"):
-        estimate = np.where(support > 0, (kernel @ level @ kernel.T) / support, 0.0)
+        estimate = np.where(support > 0, product(product(kernel, level), kernel.T) / support, 0.0)
     return estimate, support

@@ -12,6 +12,8 @@ deepspeed.py  hostfiles of DeepSpeed
 plain.py      one host a line
 openmpi_rankfile.py, slurm_hostfile.py, horovod.py, torchrun.py   the same of Open MPI's rankfiles, srun, ..
 rank_map.py   host, rank and local rank as JSON
+ray_bundles.py, dlrover.py, topograph.py   JSON for Ray, DLRover and what reads topograph's output
+rank_program.py, rank_lines.py   a program whose ranks say where they run, its commands, and what it printed
 kubernetes_labels.py   kubectl commands that label pods and nodes with ranks, and nodes with groups
 slurm_topology_yaml.py   the groups as Slurm's topology.yaml; slurm_topology.py writes topology.conf too
 slurm.py      node lists of Slurm, and its job's hosts

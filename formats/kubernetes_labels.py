@@ -45,8 +45,15 @@ def write_rank_labels(hosts: Sequence[Host], *, slots: int | None = None) -> str
     return _script(ORDER, lines)
 
 
-def write_group_labels(groups: Mapping[str, Sequence[Host]], unplaced: Sequence[Host] = ()) -> str:
-    """Commands that label each host's node with its group, and take the label from those in none.
+def write_group_labels(
+    groups: Mapping[str, Sequence[Host]],
+    unplaced: Sequence[Host] = (),
+    *,
+    above: Mapping[str, str] | None = None,
+) -> str:
+    """Commands that label each host's node with its group, and what that hangs on with a number behind the label.
+
+    They take the labels from hosts in no group.
 
     Raises InputError for a group or node name that Kubernetes cannot have, and for a node in two groups.
     """
@@ -59,9 +66,26 @@ def write_group_labels(groups: Mapping[str, Sequence[Host]], unplaced: Sequence[
             node = _node(host)
             if group_of.setdefault(node, group) != group:
                 raise InputError(f"node {node!r} stands in the groups {group_of[node]!r} and {group!r}")
-    lines = [_command("node", node, f"{GROUP}={group}") for node, group in group_of.items()]
+    ways = {group: [group, *_above(group, above or {})] for group in groups}
+    names = [GROUP, *(f"{GROUP}-{level}" for level in range(1, max(map(len, ways.values()), default=1)))]
+    lines = []
+    for node, group in group_of.items():
+        on = dict(zip(names, ways[group]))
+        labels = [f"{name}={on[name]}" if name in on else f"{name}-" for name in names]
+        lines.append(_command("node", node, *labels))
     bare = dict.fromkeys(node for node in map(_node, unplaced) if node not in group_of)
-    return _script(PLACES, lines + [_command("node", node, f"{GROUP}-") for node in bare])
+    return _script(PLACES, lines + [_command("node", node, *(f"{name}-" for name in names)) for node in bare])
+
+
+def _above(group: str, above: Mapping[str, str]) -> list[str]:
+    found: list[str] = []
+    while (at := found[-1] if found else group) in above:
+        upper = above[at]
+        fault = label_value_fault(upper)
+        if fault or len(found) > len(above):
+            raise InputError(f"group {fault or repr(group) + ' hangs on itself'}")
+        found.append(upper)
+    return found
 
 
 def _node(host: Host) -> str:

@@ -18,12 +18,13 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from netprobe.core.errors import HostsError, InputError
 from netprobe.core.hosts import MAX_SLOTS, Host, check_hosts, checked_lines, make_host
-from netprobe.formats.ranks import argument_path, slots_of
+from netprobe.formats.ranks import argument_path, places_of, slots_of
 
 ORDER = (
     "mpirun keeps it with --map-by seq --bind-to none; by slot, the default, Open MPI 4.1 moves the launching host to "
@@ -44,31 +45,32 @@ def openmpi_command(hostfile: str, ranks: int, program: Sequence[str] = ()) -> l
     return ["mpirun", "--hostfile", argument_path(hostfile), "-np", str(ranks), *LAUNCH_FLAGS, *program]
 
 
-def openmpi_ranks(hosts: Sequence[Host], *, slots: int | None = None) -> tuple[str, ...]:
+def openmpi_ranks(
+    hosts: Sequence[Host], *, slots: int | None = None, by_node: bool = False
+) -> tuple[str, ...]:
     """Launcher name of the host of each rank, rank 0 first: what mpirun will do with the hostfile.
 
     ``slots`` is the ranks of every host; by default a host has its own ``slots``, or one. Raises InputError
     for a number of slots that is out of range.
     """
     counts = slots_of(hosts, slots)
-    return tuple(host.launcher_name for host, count in zip(hosts, counts) for _ in range(count))
+    return tuple(hosts[at].launcher_name for at, _ in places_of(counts, by_node=by_node))
 
 
-def write_openmpi_hostfile(hosts: Sequence[Host], *, slots: int | None = None) -> str:
-    """The hostfile for ``hosts`` in rank order; a host's ranks are neighbours.
+def write_openmpi_hostfile(hosts: Sequence[Host], *, slots: int | None = None, by_node: bool = False) -> str:
+    """The hostfile for ``hosts`` in rank order; a host's ranks are neighbours, or dealt out ``by_node``.
 
     Raises InputError for a launcher name that mpirun would misread, before anything is written.
     """
     check_hosts(hosts)
     check_openmpi_names([host.launcher_name for host in hosts])
-    ranks = openmpi_ranks(hosts, slots=slots)
+    ranks = openmpi_ranks(hosts, slots=slots, by_node=by_node)
+    counts = Counter(ranks)
     lines = [
         "# Open MPI hostfile, rank 0 first, one line a rank. mpirun keeps this order only with these flags:",
         f"#   mpirun --hostfile THIS_FILE -np {len(ranks)} {' '.join(LAUNCH_FLAGS)} PROGRAM",
     ]
-    for at, name in enumerate(ranks):
-        alone = name not in ranks[max(at - 1, 0) : at] and name not in ranks[at + 1 : at + 2]
-        lines.append(f"{name} slots=1" if alone else name)
+    lines += [f"{name} slots=1" if counts[name] == 1 else name for name in ranks]
     return "".join(f"{line}\n" for line in lines)
 
 

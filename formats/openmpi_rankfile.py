@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from netprobe.core.errors import HostsError
 from netprobe.core.hosts import Host, check_hosts, checked_lines, make_host
 from netprobe.formats.openmpi import check_openmpi_names
-from netprobe.formats.ranks import MAX_RANKS, argument_path, comments, slots_of
+from netprobe.formats.ranks import MAX_RANKS, argument_path, comments, places_of, slots_of
 
 ORDER = (
     "mpirun 4.1 keeps it with --rankfile FILE (5: --map-by rankfile:file=FILE); without it ranks go by slot and the "
@@ -30,17 +30,18 @@ def rankfile_command(rankfile: str, ranks: int, program: Sequence[str] = ()) -> 
     return ["mpirun", "--rankfile", argument_path(rankfile), "-np", str(ranks), *program]
 
 
-def write_openmpi_rankfile(hosts: Sequence[Host], *, slots: int | None = None) -> str:
-    """The rankfile for ``hosts`` in rank order; a host's ranks are neighbours, each on the core of its local rank.
+def write_openmpi_rankfile(hosts: Sequence[Host], *, slots: int | None = None, by_node: bool = False) -> str:
+    """The rankfile for ``hosts`` in rank order, each rank on the core of its local rank.
+
+    A host's ranks are neighbours, or dealt out ``by_node``.
 
     Raises InputError for a launcher name that mpirun would misread.
     """
     check_hosts(hosts)
     names = [host.launcher_name for host in hosts]
     check_openmpi_names(names)
-    counts = slots_of(hosts, slots)
-    places = [(name, local) for name, count in zip(names, counts) for local in range(count)]
-    lines = [f"rank {rank}={name} slot={local}" for rank, (name, local) in enumerate(places)]
+    places = places_of(slots_of(hosts, slots), by_node=by_node)
+    lines = [f"rank {rank}={names[at]} slot={local}" for rank, (at, local) in enumerate(places)]
     return comments("Open MPI rankfile.", ORDER) + "".join(f"{line}\n" for line in lines)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from netprobe.core.errors import HostsError
 from netprobe.core.hosts import MAX_HOSTS, MAX_SLOTS, Host, check_hosts, make_host
-from netprobe.formats.ranks import MAX_RANKS, launcher_names, slots_of
+from netprobe.formats.ranks import MAX_RANKS, launcher_names, places_of, slots_of
 
 VERSION = 1
 ORDER = (
@@ -21,12 +21,13 @@ ORDER = (
 )
 
 
-def write_rank_map(hosts: Sequence[Host], *, slots: int | None = None) -> str:
-    """The map for ``hosts`` in rank order; a host's ranks are neighbours. Raises InputError."""
+def write_rank_map(hosts: Sequence[Host], *, slots: int | None = None, by_node: bool = False) -> str:
+    """The map for ``hosts`` in rank order; a host's ranks are neighbours, or dealt out ``by_node``, which is not read
+    back. Raises InputError."""
     check_hosts(hosts)
     launcher_names(hosts)
     counts = slots_of(hosts, slots)
-    places = [(host, local) for host, count in zip(hosts, counts) for local in range(count)]
+    places = [(hosts[at], local) for at, local in places_of(counts, by_node=by_node)]
     entries = [
         {
             "host": host.name,

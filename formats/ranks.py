@@ -24,6 +24,21 @@ def slots_of(hosts: Sequence[Host], slots: int | None = None) -> list[int]:
     return counts
 
 
+def places_of(counts: Sequence[int], *, by_node: bool = False) -> list[tuple[int, int]]:
+    """Host (its place in the order) and local rank of each rank, for ``counts`` ranks a host.
+
+    A host's ranks are neighbours; ``by_node`` deals them out in turn instead, passing over hosts that are full.
+    """
+    if not by_node:
+        return [(at, local) for at, count in enumerate(counts) for local in range(count)]
+    return [
+        (at, local)
+        for local in range(max(counts, default=0))
+        for at, count in enumerate(counts)
+        if count > local
+    ]
+
+
 def launcher_names(hosts: Sequence[Host]) -> list[str]:
     """Launcher names of ``hosts``. Raises InputError for one that two hosts have."""
     seen: set[str] = set()

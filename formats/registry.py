@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host
-from netprobe.formats import deepspeed, horovod, mpich, openmpi, openmpi_rankfile, plain, rank_map, torchrun
+from netprobe.formats import (
+    deepspeed,
+    dlrover,
+    horovod,
+    mpich,
+    openmpi,
+    openmpi_rankfile,
+    plain,
+    rank_map,
+    ray_bundles,
+    topograph,
+    torchrun,
+)
 from netprobe.formats import kubernetes_labels as labels
 from netprobe.formats import slurm_hostfile as arbitrary
 from netprobe.formats import slurm_topology as tree
@@ -43,8 +56,14 @@ class Command(Protocol):
 class TopologyWriter(Protocol):
     """Hosts of each group, and those in none, to text."""
 
-    def __call__(self, groups: Mapping[str, Sequence[Host]], unplaced: Sequence[Host] = ()) -> str:
-        """Raises InputError for what the format cannot say."""
+    def __call__(
+        self,
+        groups: Mapping[str, Sequence[Host]],
+        unplaced: Sequence[Host] = (),
+        *,
+        above: Mapping[str, str] | None = None,
+    ) -> str:
+        """``above``: what a group hangs on, and that in turn. Raises InputError for what the format cannot say."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,13 +71,16 @@ class Format:
     """One foreign format of hosts.
 
     ``write`` is None for a format that is only read, ``read`` for one that is only written, and ``command``
-    where no command is known that keeps the order. ``order`` says under which flags a launcher keeps the order
-    of a written file, and what it does otherwise; ``file`` is the name that such a file has by default.
+    where no command is known that keeps the order. ``write_by_node`` deals the ranks of hosts with several out in
+    turn; None where the format cannot have a host's ranks apart. ``order`` says under which flags
+    a launcher keeps the order of a written file, and what it does otherwise; ``file`` is the name that such a file has
+    by default.
     """
 
     name: str
     summary: str
     write: Writer | None = None
+    write_by_node: Writer | None = None
     read: Reader | None = None
     command: Command | None = None
     order: str = ""
@@ -83,6 +105,7 @@ FORMATS: dict[str, Format] = {
             name="openmpi",
             summary="hostfile of Open MPI's mpirun (for --map-by seq)",
             write=openmpi.write_openmpi_hostfile,
+            write_by_node=partial(openmpi.write_openmpi_hostfile, by_node=True),
             read=openmpi.read_openmpi_hostfile,
             command=openmpi.openmpi_command,
             order=openmpi.ORDER,
@@ -91,6 +114,7 @@ FORMATS: dict[str, Format] = {
             name="rankfile",
             summary="rankfile of Open MPI's mpirun, each rank bound to a core",
             write=openmpi_rankfile.write_openmpi_rankfile,
+            write_by_node=partial(openmpi_rankfile.write_openmpi_rankfile, by_node=True),
             read=openmpi_rankfile.read_openmpi_rankfile,
             command=openmpi_rankfile.rankfile_command,
             order=openmpi_rankfile.ORDER,
@@ -123,6 +147,7 @@ FORMATS: dict[str, Format] = {
             name="slurm-hostfile",
             summary="list that SLURM_HOSTFILE names (for srun --distribution=arbitrary)",
             write=arbitrary.write_slurm_hostfile,
+            write_by_node=partial(arbitrary.write_slurm_hostfile, by_node=True),
             read=arbitrary.read_slurm_hostfile,
             command=arbitrary.slurm_hostfile_command,
             order=arbitrary.ORDER,
@@ -139,6 +164,7 @@ FORMATS: dict[str, Format] = {
             name="json",
             summary="rank map: host, rank and local rank",
             write=rank_map.write_rank_map,
+            write_by_node=partial(rank_map.write_rank_map, by_node=True),
             read=rank_map.read_rank_map,
             order=rank_map.ORDER,
             file="ranks.json",
@@ -149,6 +175,21 @@ FORMATS: dict[str, Format] = {
             write=labels.write_rank_labels,
             order=labels.ORDER,
             file="labels.sh",
+        ),
+        Format(
+            name="ray",
+            summary="bundles of a Ray placement group, one a rank",
+            write=ray_bundles.write_ray_bundles,
+            write_by_node=partial(ray_bundles.write_ray_bundles, by_node=True),
+            order=ray_bundles.ORDER,
+            file="ray.json",
+        ),
+        Format(
+            name="dlrover",
+            summary="node ranks as DLRover's master keeps them (JSON)",
+            write=dlrover.write_dlrover_nodes,
+            order=dlrover.ORDER,
+            file="dlrover.json",
         ),
         Format(
             name="plain",
@@ -187,6 +228,20 @@ TOPOLOGY_FORMATS: dict[str, TopologyFormat] = {
             write=labels.write_group_labels,
             places=labels.PLACES,
             file="group-labels.sh",
+        ),
+        TopologyFormat(
+            name="topograph",
+            summary="JSON of topograph's graph engine",
+            write=topograph.write_topograph_graph,
+            places=topograph.PLACES,
+            file="topograph.json",
+        ),
+        TopologyFormat(
+            name="dlrover",
+            summary="switches of nodes for a TopologyQuerier of DLRover (JSON)",
+            write=dlrover.write_dlrover_switches,
+            places=dlrover.PLACES,
+            file="dlrover-switches.json",
         ),
     )
 }

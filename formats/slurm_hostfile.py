@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from netprobe.core.errors import HostsError, InputError
 from netprobe.core.hosts import MAX_SLOTS, Host, check_hosts, checked_lines
-from netprobe.formats.ranks import argument_path, comments, launcher_names, slots_of
+from netprobe.formats.ranks import argument_path, comments, launcher_names, places_of, slots_of
 from netprobe.formats.repeated import add_up
 
 ORDER = (
@@ -28,15 +28,17 @@ def slurm_hostfile_command(hostfile: str, ranks: int, program: Sequence[str] = (
     return ["env", variable, "srun", "--distribution=arbitrary", f"--ntasks={ranks}", *program]
 
 
-def write_slurm_hostfile(hosts: Sequence[Host], *, slots: int | None = None) -> str:
+def write_slurm_hostfile(hosts: Sequence[Host], *, slots: int | None = None, by_node: bool = False) -> str:
     """The list for ``hosts`` in rank order: each on as many lines, one below the other, as it has slots.
+
+    ``by_node`` deals its lines out instead.
 
     Raises InputError for a launcher name that is no node's.
     """
     check_hosts(hosts)
     names = launcher_names(hosts)
     check_node_names(names)
-    lines = [name for name, count in zip(names, slots_of(hosts, slots)) for _ in range(count)]
+    lines = [names[at] for at, _ in places_of(slots_of(hosts, slots), by_node=by_node)]
     return comments("SLURM_HOSTFILE, task 0 first.", ORDER) + "".join(f"{line}\n" for line in lines)
 
 

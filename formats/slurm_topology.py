@@ -27,7 +27,7 @@ PLACES = (
 _ENTRY = re.compile(r"([A-Za-z]+)\s*=\s*(\S+)")
 _SIGN = re.compile(r"(?:^|\s)(?:SwitchName|BlockName)\s*=", re.IGNORECASE | re.MULTILINE)
 _KEYS = {"switchname", "blockname", "switches", "nodes", "linkspeed", "blocksizes"}
-_DEEPEST = 32
+MAX_DEPTH = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,14 +39,18 @@ class SlurmTopology:
     twice: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
-def write_slurm_topology(groups: Mapping[str, Sequence[Host]], unplaced: Sequence[Host] = ()) -> str:
-    """A topology.conf: a leaf switch a group, under one switch where there are several.
+def write_slurm_topology(
+    groups: Mapping[str, Sequence[Host]],
+    unplaced: Sequence[Host] = (),
+    *,
+    above: Mapping[str, str] | None = None,
+) -> str:
+    """A topology.conf: a leaf switch a group, under those of ``above``, and one above all where there are several.
 
     ``unplaced`` hosts stand in a comment alone. Raises InputError for what Slurm could not read.
     """
     lines = [f"SwitchName={name} Nodes={nodes}" for name, nodes in leaf_switches(groups).items()]
-    if len(groups) > 1:
-        lines.append(f"SwitchName={root_switch(groups)} Switches={write_nodelist(list(groups))}")
+    lines += [f"SwitchName={name} Switches={below}" for name, below in upper_switches(groups, above).items()]
     head = comments("Slurm topology.conf, a leaf switch a group.", PLACES, *without_switch(unplaced))
     return head + "".join(f"{line}\n" for line in lines)
 
@@ -56,12 +60,40 @@ def leaf_switches(groups: Mapping[str, Sequence[Host]]) -> dict[str, str]:
     if not any(groups.values()):
         raise InputError("no host stands in a group: there is no topology to write")
     check_node_names(launcher_names([host for hosts in groups.values() for host in hosts]))
+    check_group_names(groups)
+    check_node_names(list(groups))
+    return {name: write_nodelist([host.launcher_name for host in hosts]) for name, hosts in groups.items()}
+
+
+def check_group_names(groups: Iterable[str]) -> None:
+    """Raise InputError for a group whose name is none."""
     for name in groups:
         fault = name_fault(name, what="group name")
         if fault:
             raise InputError(fault)
-    check_node_names(list(groups))
-    return {name: write_nodelist([host.launcher_name for host in hosts]) for name, hosts in groups.items()}
+
+
+def upper_switches(groups: Iterable[str], above: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What hangs on each switch that has no nodes, lower ones first, the one above all last."""
+    above = above or {}
+    level = list(groups)
+    found: dict[str, str] = {}
+    left: list[str] = []
+    while level:
+        joined: dict[str, list[str]] = {}
+        for name in level:
+            if name in above:
+                joined.setdefault(above[name], []).append(name)
+            else:
+                left.append(name)
+        for upper, names in joined.items():
+            if upper in found or len(found) > MAX_HOSTS or name_fault(upper):
+                raise InputError(f"switch {upper[:60]!r} hangs on itself, or is at two levels")
+            found[upper] = write_nodelist(names)
+        level = list(joined)
+    if len(left) > 1:
+        found[root_switch([*groups, *found])] = write_nodelist(left)
+    return found
 
 
 def root_switch(groups: Iterable[str]) -> str:
@@ -126,8 +158,8 @@ def _placed(leaves: dict[str, tuple[str, ...]], above: dict[str, str], source: s
         way = [leaf]
         while way[-1] in above:
             way.append(above[way[-1]])
-            if len(way) > _DEEPEST:
-                circle = "in a circle" if way[-1] in way[:-1] else f"more than {_DEEPEST} levels down"
+            if len(way) > MAX_DEPTH:
+                circle = "in a circle" if way[-1] in way[:-1] else f"more than {MAX_DEPTH} levels down"
                 raise HostsError(f"switch {leaf[:60]!r} is {circle}", source=source)
         position = tuple(reversed(way))
         for host in hosts:

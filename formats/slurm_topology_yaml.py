@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from netprobe.core.hosts import Host
 from netprobe.formats.ranks import comments
-from netprobe.formats.slurm import write_nodelist
-from netprobe.formats.slurm_topology import leaf_switches, root_switch, without_switch
+from netprobe.formats.slurm_topology import leaf_switches, upper_switches, without_switch
 
 NAME = "netprobe"
 PLACES = (
@@ -21,17 +20,21 @@ PLACES = (
 )
 
 
-def write_slurm_topology_yaml(groups: Mapping[str, Sequence[Host]], unplaced: Sequence[Host] = ()) -> str:
-    """A topology of the plugin tree: a leaf switch a group, under one switch where there are several.
+def write_slurm_topology_yaml(
+    groups: Mapping[str, Sequence[Host]],
+    unplaced: Sequence[Host] = (),
+    *,
+    above: Mapping[str, str] | None = None,
+) -> str:
+    """A topology of the plugin tree: the switches of `slurm_topology.write_slurm_topology`.
 
     ``unplaced`` hosts stand in a comment alone. Raises InputError for what Slurm could not read.
     """
     leaves = leaf_switches(groups)
     lines = [f"- topology: {NAME}", "  cluster_default: true", "  tree:", "    switches:"]
     # JSON strings are YAML strings, and no name is taken for a number or a truth value.
-    if len(groups) > 1:
-        lines += [f"      - switch: {json.dumps(root_switch(groups))}"]
-        lines += [f"        children: {json.dumps(write_nodelist(list(groups)))}"]
+    for name, below in reversed(upper_switches(groups, above).items()):
+        lines += [f"      - switch: {json.dumps(name)}", f"        children: {json.dumps(below)}"]
     for name, nodes in leaves.items():
         lines += [f"      - switch: {json.dumps(name)}", f"        nodes: {json.dumps(nodes)}"]
     head = comments("Slurm topology.yaml, a leaf switch a group.", PLACES, *without_switch(unplaced))

@@ -13,7 +13,8 @@ from netprobe.core.hosts import Host
 from netprobe.core.map import Map
 from netprobe.core.plan import OrderPlan, Plan
 from netprobe.core.text import listed, one_line
-from netprobe.formats import format_named, slots_of, topology_format_named, writer_named
+from netprobe.formats import FORMATS, format_named, slots_of, topology_format_named, writer_named
+from netprobe.pipeline.nesting import nested_switches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,11 +37,14 @@ def export_hostfile(
     slots: int | None = None,
     hosts: Sequence[Host] | None = None,
     path: Path = Path("hostfile"),
+    by_node: bool = False,
+    require_all: bool = False,
 ) -> Exported:
     """The plan's hosts in rank order.
 
-    ``hosts`` (default: the plan's own) gives slots and launcher names; it must hold the same hosts.
-    Raises InputError for a plan of another kind, an unknown format, or a name the format cannot express.
+    ``hosts`` (default: the plan's own) gives slots and launcher names; it must hold the same hosts. ``by_node``
+    deals the ranks out to hosts with several slots in turn. ``require_all`` refuses a plan in which a host has no
+    rank. Raises InputError for a plan of another kind, an unknown format, or what the format cannot express.
     """
     if not isinstance(plan, OrderPlan):
         raise InputError(f"a plan of kind {plan.kind!r} has no single rank order to export")
@@ -48,22 +52,35 @@ def export_hostfile(
         check_same_hosts(list(hosts), list(plan.hosts), what="the hosts file", source="plan")
     by_name = {host.name: host for host in (hosts if hosts is not None else plan.hosts)}
     ranked = [by_name[name] for name in plan.order]
-    text = writer_named(format_name)(ranked, slots=slots)
-    entry = format_named(format_name)
+    warnings = _left_out(plan.left_out, "has no rank", refuse=require_all)
+    write, entry = writer_named(format_name), format_named(format_name)
+    if by_node:
+        if entry.write_by_node is None:
+            able = ", ".join(sorted(name for name, other in FORMATS.items() if other.write_by_node))
+            raise InputError(
+                f"format {format_name!r} keeps a host's ranks together: --by-node goes with {able}"
+            )
+        write = entry.write_by_node
+    text = write(ranked, slots=slots)
+    if format_name == "plain" and max(host.slots or 1 for host in ranked) > 1:
+        warnings += ("a plain list says nothing of slots, and hosts have several",)
     command = None
     if entry.command is not None:
         command = shlex.join(entry.command(str(path), sum(slots_of(ranked, slots)), ["PROGRAM"]))
-    return Exported(
-        text=text, command=command, order=entry.order, warnings=_left_out(plan.left_out, "has no rank")
-    )
+    return Exported(text=text, command=command, order=entry.order, warnings=warnings)
 
 
 def export_topology(
-    document: Map, *, format_name: str = "slurm-conf", hosts: Sequence[Host] | None = None
+    document: Map,
+    *,
+    format_name: str = "slurm-conf",
+    hosts: Sequence[Host] | None = None,
+    require_all: bool = False,
 ) -> Exported:
-    """The map's groups.
+    """The map's groups, and what they stand in where they are nested.
 
     ``hosts`` (default: the map's own) gives launcher names and labels; it must hold the same hosts.
+    ``require_all`` refuses a map in which a host stands in no group.
     Raises InputError for an unknown format, or a name the format cannot express.
     """
     entry = topology_format_named(format_name)
@@ -72,14 +89,19 @@ def export_topology(
     known: Sequence[Host] = document.hosts if hosts is None else hosts
     by_name = {host.name: host for host in known}
     groups = {group.id: [by_name[name] for name in group.hosts] for group in document.groups}
-    text = entry.write(groups, [by_name[name] for name in document.unplaced])
-    warnings = _left_out(document.unplaced, "has no reading and stands in no group")
+    warnings = _left_out(document.unplaced, "has no reading and stands in no group", refuse=require_all)
+    unplaced = [by_name[name] for name in document.unplaced]
+    text = entry.write(groups, unplaced, above=nested_switches(document))
     if document.verdict.locality != "found":
         warnings += (f"the map found no locality to rely on: {one_line(document.verdict.text)}",)
     return Exported(text=text, command=None, order=entry.places, warnings=warnings)
 
 
-def _left_out(names: Sequence[str], what: str) -> tuple[str, ...]:
+def _left_out(names: Sequence[str], what: str, *, refuse: bool) -> tuple[str, ...]:
     if not names:
         return ()
+    if refuse:
+        raise InputError(
+            f"not all hosts are there, and --require-all asks for all: it {what}: {listed(names)}"
+        )
     return (f"not in the file, since it {what}: {listed(names)}",)

@@ -1,10 +1,12 @@
 """Solvers: from distances to plans, and the one public loader of plan documents.
 
     ring.py        the ring solver: pure search, restarts, proof or bound     (numbers in, numbers out)
-    moves.py       2-opt, Or-opt and kicks on one ring
+    moves.py       2-opt, Or-opt, 3-opt and kicks on one ring: kernels
+    compiled.py    kernels made quick where numba is installed
     construct.py   rings to start from, neighbour lists, costs in whole units
     exact.py       proven best rings of a few hosts
     bounds.py      lower bounds of any ring
+    onetree.py     Held and Karp's bound, for directed costs too
     order.py       plans of kind ``order``                                    (hosts and costs to a document)
     costs/         what an order costs each algorithm of a collective       (numbers in, numbers out)
     registry.py    the kinds of plans, load_plan, parse_plan

@@ -1,6 +1,7 @@
 """Rings to start from, and the neighbours worth trying for each host.
 
-The search works on whole units: costs are scaled to 2^40 for the largest one and rounded. Sums are exact
+The search works on whole units: costs are scaled to 2^40 for the largest one (less from 1,025 hosts on, so that
+no sum overflows 63 bits, penalties for hops that are too long included) and rounded. Sums are exact
 then, ties are ties on every machine, and neither the unit nor the order of summation decides anything.
 """
 
@@ -11,20 +12,22 @@ from numpy.typing import NDArray
 
 from netprobe.core.matrix import FloatMatrix
 
-SCALE = float(1 << 40)
+SCALE_BITS = 40
+SUM_BITS = 61
 NEAREST = 8
 GAPS = 3
 AFTER_A_GAP = 2
 
 
 def whole_units(cost: FloatMatrix) -> NDArray[np.int64]:
-    """``cost`` (N, N) in whole units, the largest being 2^40; the diagonal is 0."""
+    """``cost`` (N, N) in whole units, the largest being 2^40 up to 1,024 hosts; the diagonal is 0."""
     work = cost.copy()
     np.fill_diagonal(work, 0.0)
     top = float(work.max()) if work.size else 0.0
     if top <= 0:
         return np.zeros(work.shape, dtype=np.int64)
-    return np.rint(work / top * SCALE).astype(np.int64)
+    bits = min(SCALE_BITS, SUM_BITS - 2 * (len(work) - 1).bit_length())
+    return np.rint(work / top * float(1 << bits)).astype(np.int64)
 
 
 def nearest_neighbour(units: NDArray[np.int64], first: int) -> list[int]:
@@ -75,3 +78,9 @@ def neighbours(units: NDArray[np.int64]) -> list[list[int]]:
                 wanted.update(range(near + gap, min(near + gap + AFTER_A_GAP, size - 1)))
         lists.append([int(ranked[host, rank]) for rank in sorted(wanted)])
     return lists
+
+
+def padded(lists: list[list[int]]) -> NDArray[np.int64]:
+    """One row a list, -1 from its end on."""
+    width = max(map(len, lists))
+    return np.array([[*row, *[-1] * (width - len(row))] for row in lists], dtype=np.int64)

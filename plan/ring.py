@@ -3,18 +3,19 @@
 A ring is closed: rank i sends to rank i + 1 and the last to the first. One host has no hop and costs 0; two
 hosts cost c[0][1] + c[1][0]. Costs are directed, in seconds one-way (half a round trip).
 
-The pieces: a pure search (moves), the starts (construct), proofs for a few hosts (exact) and bounds for the
-rest (bounds). Work is limited by kicks, never by time, and done in whole units, so the same input and seed
-give the same ring on every machine.
+The pieces: a pure search (moves, compiled), the starts (construct), proofs for a few hosts (exact) and bounds for
+the rest (bounds, onetree). Work is limited by kicks and done in whole units, so the same input, seed and kicks give
+the same ring on every machine, compiled or not. Where numba is installed, fleets of COMPILED_FROM hosts
+and more get more kicks.
 """
 
 from __future__ import annotations
 
 import math
-import random
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,18 +23,25 @@ from numpy.typing import NDArray
 from netprobe.core.errors import InputError
 from netprobe.core.matrix import FloatMatrix
 from netprobe.core.plan import Objective
+from netprobe.plan import moves
 from netprobe.plan.bounds import bottleneck_lower_bound, sum_lower_bound
-from netprobe.plan.construct import linkage_leaves, nearest_neighbour, neighbours, whole_units
+from netprobe.plan.compiled import compiled_kernels, numba_is_installed
+from netprobe.plan.construct import linkage_leaves, nearest_neighbour, neighbours, padded, whole_units
 from netprobe.plan.exact import MAX_EXACT_HOSTS, best_sum_ring, least_largest_hop
 from netprobe.plan.matrices import checked_costs
-from netprobe.plan.moves import Ring, search
 
 K = TypeVar("K")
 K_contra = TypeVar("K_contra", contravariant=True)
 KICKS_A_HOST = 40
 MOST_KICKS = 10_240
+COMPILED_KICKS_A_HOST = 100
+MOST_COMPILED_KICKS = 102_400
 DIRECTED_SHARE = 0.4
 """Of the kicks, since a move on directed costs takes two to three times as long."""
+COMPILED_FROM = 48
+"""Hosts. Fewer are done as soon in plain Python as numba is imported, and get the same kicks either way."""
+LOOK_AT_CLOCK = 0.1
+"""Seconds of kicks between two looks at the clock."""
 TIE = 1e-9
 THRESHOLDS = 8
 
@@ -89,6 +97,8 @@ def solve_ring(
     start: Sequence[int] | None = None,
     root: int | None = None,
     iterations: int | None = None,
+    time_s: float | None = None,
+    compiled: bool | None = None,
 ) -> RingSolution:
     """Find a ring through all hosts of ``cost_s`` (N, N) [src, dst], seconds one-way, diagonal ignored.
 
@@ -97,12 +107,18 @@ def solve_ring(
     itself when nothing found is better by more than 1e-9 of its cost. ``root`` (default: the first of the
     given order) comes first. With symmetric costs both directions cost the same; the one in which host 0 is
     followed by its smaller neighbour is taken. ``iterations`` bounds the kicks of the search (default: 40
-    a host, at most MOST_KICKS, fewer when directed). Up to MAX_EXACT_HOSTS hosts the ring is proven best.
+    a host, at most MOST_KICKS, and 100 a host when compiled; fewer when directed). Up to MAX_EXACT_HOSTS hosts
+    the ring is proven best.
+
+    ``time_s`` stops the search early, which gives up that the same seed gives the same ring: how far it came
+    depends on the machine. ``compiled`` (default: where numba is installed, from COMPILED_FROM hosts on) says how
+    the kicks are run; with the same ``iterations`` that changes nothing but the time.
 
     Raises InputError for a matrix that is not square, has a missing, infinite or negative cost, or for
     a start that is no permutation.
     """
     cost = checked_costs(cost_s)
+    work = _Work.of(len(cost), iterations, time_s, compiled)
     if not cost.size:
         raise InputError(
             "a ring of no hosts: one row and one column a host are needed, and one host at least"
@@ -121,10 +137,10 @@ def solve_ring(
     elif size <= MAX_EXACT_HOSTS:
         found, kicks, proven = _exact(cost, objective), 0, True
     else:
-        found, kicks = _searched(cost, objective, seed, iterations)
+        found, kicks = _searched(cost, objective, seed, work)
         proven = False
         if _rank(cost, found, objective)[0] > given_rank[0]:
-            found, more = _searched(cost, objective, seed, iterations, given)
+            found, more = _searched(cost, objective, seed, work, given)
             kicks += more
     found = _directed(cost, found, objective, first)
     rank = _rank(cost, found, objective)
@@ -160,19 +176,15 @@ def _exact(cost: FloatMatrix, objective: Objective) -> list[int]:
 
 
 def _searched(
-    cost: FloatMatrix, objective: Objective, seed: int, iterations: int | None, given: list[int] | None = None
+    cost: FloatMatrix, objective: Objective, seed: int, work: _Work, given: list[int] | None = None
 ) -> tuple[list[int], int]:
     """The search, from the constructed starts or from ``given``: a ring and the kicks made."""
     units = whole_units(cost)
-    fleet = _Fleet(units, seed)
-    kicks = min(KICKS_A_HOST * len(units), MOST_KICKS)
-    if not fleet.symmetric:
-        kicks = int(kicks * DIRECTED_SHARE)
-    kicks = kicks if iterations is None else max(0, iterations)
+    fleet = _Fleet(units, seed, work)
+    kicks = work.kicks(directed=not fleet.symmetric)
     starts = fleet.starts() if given is None else [given]
     if objective == "sum":
-        ring, made = fleet.best(starts, kicks)
-        return ring.order, made
+        return fleet.best(starts, kicks)
     return _bottleneck(fleet, cost, starts, kicks)
 
 
@@ -185,26 +197,22 @@ def _bottleneck(
     a penalty larger than any ring. The bound itself, tried first, is usually reached.
     """
     bound = bottleneck_lower_bound(cost)
-    ring, made = fleet.best(starts, kicks // 8)
-    best = ring.order
+    best, made = fleet.best(starts, kicks // 8)
     values = np.unique(fleet.units)
     low = int(np.searchsorted(values, int(_whole_units_of(bound, cost))))
     high = int(np.searchsorted(values, fleet.largest_hop(best)))
     tried, middle = 0, low
     while low < high and tried < THRESHOLDS:
-        ring, more = fleet.best([best], kicks // 8, limit=int(values[middle]))
+        found, more = fleet.best([best], kicks // 8, limit=int(values[middle]))
         made, tried = made + more, tried + 1
-        if fleet.largest_hop(ring.order) <= values[middle]:
-            best = ring.order
+        if fleet.largest_hop(found) < values[high]:
+            best = found
             high = int(np.searchsorted(values, fleet.largest_hop(best)))
-        else:
+        if high > middle:
             low = middle + 1
-            if fleet.largest_hop(ring.order) < values[high]:
-                best = ring.order
-                high = int(np.searchsorted(values, fleet.largest_hop(best)))
         middle = (low + high) // 2
-    ring, more = fleet.best([best], kicks // 2, limit=fleet.largest_hop(best), to_the_end=True)
-    return ring.order, made + more
+    found, more = fleet.best([best], kicks // 2, limit=fleet.largest_hop(best), to_the_end=True)
+    return found, made + more
 
 
 def _whole_units_of(value: float, cost: FloatMatrix) -> int:
@@ -213,15 +221,47 @@ def _whole_units_of(value: float, cost: FloatMatrix) -> int:
     return int(whole_units(cost)[tuple(place[0])]) if len(place) else 0
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Work:
+    """How much to search, and how. ``deadline`` is a time of the monotonic clock."""
+
+    hosts: int
+    iterations: int | None
+    deadline: float
+    compiled: dict[str, Any] | None
+
+    @classmethod
+    def of(cls, hosts: int, iterations: int | None, time_s: float | None, compiled: bool | None) -> _Work:
+        """From the arguments of `solve_ring`. Raises InputError where numba is asked for and not usable."""
+        wanted = hosts >= COMPILED_FROM and numba_is_installed() if compiled is None else compiled
+        kernels = compiled_kernels(moves) if wanted else None
+        if compiled and kernels is None:
+            raise InputError("compiled kernels need numba, and it cannot be used: install the extra 'fast'")
+        deadline = math.inf if time_s is None else time.monotonic() + time_s
+        return cls(hosts=hosts, iterations=iterations, deadline=deadline, compiled=kernels)
+
+    def kicks(self, *, directed: bool) -> int:
+        """The kicks of one search."""
+        if self.iterations is not None:
+            return max(0, self.iterations)
+        if self.compiled is None or self.hosts < COMPILED_FROM:
+            kicks = min(KICKS_A_HOST * self.hosts, MOST_KICKS)
+        else:
+            kicks = min(COMPILED_KICKS_A_HOST * self.hosts, MOST_COMPILED_KICKS)
+        return int(kicks * DIRECTED_SHARE) if directed else kicks
+
+
 class _Fleet:
     """The costs in whole units, with what every search on them shares."""
 
-    def __init__(self, units: NDArray[np.int64], seed: int) -> None:
+    def __init__(self, units: NDArray[np.int64], seed: int, work: _Work) -> None:
         self.units = units
         self.seed = seed
+        self.work = work
         self.symmetric = bool(np.array_equal(units, units.T))
-        self.after = neighbours(units)
-        self.before = self.after if self.symmetric else neighbours(units.T.copy())
+        after = neighbours(units)
+        both = padded(after + (after if self.symmetric else neighbours(units.T.copy())))
+        self.near = (both[: len(units)], both[len(units) :])
         self.penalty = len(units) * int(units.max()) + 1
 
     def starts(self) -> list[list[int]]:
@@ -233,21 +273,42 @@ class _Fleet:
 
     def best(
         self, starts: Sequence[Sequence[int]], kicks: int, limit: int | None = None, to_the_end: bool = False
-    ) -> tuple[Ring, int]:
-        """The best ring from a descent from each start and kicks from the best of them.
+    ) -> tuple[list[int], int]:
+        """The best ring from a descent from each start and kicks from the best of them; and the kicks made.
 
         With a ``limit`` larger hops are penalised, and unless ``to_the_end`` the search stops without any.
         """
-        cost: list[list[int]] = self.units.tolist()
+        cost = self.units
         if limit is not None:
-            cost = [[c + self.penalty if c > limit else c for c in row] for row in cost]
-        rings = [Ring(cost, self.after, self.before, order, symmetric=self.symmetric) for order in starts]
-        rng = random.Random(self.seed)
+            cost = np.where(cost > limit, cost + self.penalty, cost)
+        plain = self.work.compiled is None
+        run: dict[str, Any] = vars(moves) if self.work.compiled is None else self.work.compiled
+        rings = [moves.start(cost, self.near, order, self.seed, as_lists=plain) for order in starts]
         for ring in rings:
-            search(ring, rng=rng, kicks=0)
-        ring = min(rings, key=lambda r: r.total)
+            run["improve_all"](ring)
+        ring = min(rings, key=lambda r: int(r.state[moves.TOTAL]))
         enough = -1 if limit is None or to_the_end else self.penalty - 1
-        return ring, search(ring, rng=rng, kicks=kicks, enough=enough)
+        made = self._kick(run["search"], ring, kicks, enough)
+        run["turn"](ring, len(cost) // 2)
+        run["improve_all"](ring)
+        return [int(host) for host in ring.ring[: len(cost)]], made
+
+    def _kick(
+        self, search: Callable[[moves.Ring, int, int], int], ring: moves.Ring, kicks: int, enough: int
+    ) -> int:
+        """All the kicks, or as many as are made by the deadline."""
+        if self.work.deadline == math.inf:
+            return int(search(ring, kicks, enough))
+        made, few = 0, 1
+        while made < kicks and time.monotonic() < self.work.deadline:
+            began = time.monotonic()
+            wanted = min(few, kicks - made)
+            more = int(search(ring, wanted, enough))
+            made += more
+            if more < wanted:
+                break
+            few = few * 2 if time.monotonic() - began < LOOK_AT_CLOCK / 2 else few
+        return made
 
 
 def _rotated(order: Sequence[int], first: int) -> list[int]:

@@ -86,14 +86,16 @@ def _goodput(s_per_byte: float | None) -> str:
 
 
 def _shrink(cells: FloatMatrix, step: int) -> FloatMatrix:
+    """The median of each block of ``step`` x ``step`` cells, NaN where none of them is known."""
     size = -(-len(cells) // step)
-    small = np.full((size, size), np.nan)
-    for i in range(size):
-        for j in range(size):
-            block = cells[i * step : (i + 1) * step, j * step : (j + 1) * step]
-            known = block[~np.isnan(block)]
-            small[i, j] = np.median(known) if known.size else np.nan
-    return small
+    padded = np.full((size * step, size * step), np.nan)
+    padded[: len(cells), : len(cells)] = cells
+    # NaN sorts last, so the known ones stand in front; of an even number the middle is the mean of two.
+    blocks = np.sort(padded.reshape(size, step, size, step).swapaxes(1, 2).reshape(size, size, -1), axis=2)
+    known = np.isfinite(blocks).sum(axis=2)
+    at = np.stack([np.maximum(known - 1, 0) // 2, known // 2], axis=2)
+    small = np.take_along_axis(blocks, at, axis=2).mean(axis=2)
+    return np.asarray(np.where(known > 0, small, np.nan))
 
 
 def _marks(encoding: str) -> tuple[str, str]:

@@ -41,7 +41,7 @@ def test_help_imports_no_command_and_has_a_line_for_each() -> None:
         "netprobe._version", "netprobe.cli", "netprobe.cli.app", "netprobe.cli.entry", "netprobe.cli.lazy",
         "netprobe.core", "netprobe.core.errors", "netprobe.core.interrupts", "netprobe.core.text",
     }  # fmt: skip
-    assert len(COMMANDS) == 12
+    assert len(COMMANDS) >= 12
     for name, command in COMMANDS.items():
         assert any(line.split() == [name, *command.help.split()] for line in said)
         assert command.load(name).name == name

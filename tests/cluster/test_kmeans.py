@@ -18,7 +18,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from netprobe.cluster import ConstrainedKMeans
 from netprobe.cluster.assign import Assigner, assign
-from netprobe.cluster.kmeans import constrained_kmeans
+from netprobe.cluster.kmeans import constrained_kmeans, lloyd
+from netprobe.cluster.swaps import improved
 from netprobe.core.errors import InfeasibleError, InputError
 
 
@@ -88,6 +89,33 @@ def test_loose_limits_reach_the_inertia_of_plain_k_means() -> None:
     ours = ConstrainedKMeans(3, n_init=10, random_state=0).fit(points)
     assert ours.inertia_ == pytest.approx(plain.inertia_)
     assert np.array_equal(ours.predict(points), ours.labels_)
+
+
+def test_swaps_find_the_groups_that_a_start_between_them_missed_and_never_raise_the_inertia() -> None:
+    generator = np.random.default_rng(5)
+    middle = np.array([[0.0, 0.0], [0.0, 1.0], [50.0, 0.0], [50.0, 50.0], [0.0, 50.0]])
+    points = np.repeat(middle, 12, axis=0) + generator.normal(0.0, 0.1, (60, 2))
+    # Three centres in two groups: descents alone stay there.
+    start = np.array([[0.0, 0.0], [0.0, 0.9], [0.0, 1.1], [50.0, 25.0], [0.0, 50.0]])
+    sizes = {"size_min": 12, "size_max": 12}
+    for limits in ({"size_min": 1, "size_max": 60}, sizes):
+        stuck = lloyd(points, start, **limits, max_iter=100, tol=0.0)
+        found = improved(points, stuck, tries=5, **limits, max_iter=100, tol=0.0)
+        assert found.inertia <= stuck.inertia
+        assert sorted(np.bincount(found.labels)) == [12] * 5
+        assert found.inertia < 12 * 5 * 2 * 0.1**2 * 1.5
+    for seed in range(5):
+        points = generator.normal(size=(40, 3))
+        one, more = (
+            constrained_kmeans(
+                points, 6, size_min=4, size_max=9, restarts=2, max_iter=100, tol=0.0, seed=seed, swaps=swaps
+            )
+            for swaps in (0, 4)
+        )
+        assert more.inertia <= one.inertia * (1 + 1e-12)
+        sizes_found = np.bincount(more.labels, minlength=6)
+        assert sizes_found.min() >= 4
+        assert sizes_found.max() <= 9
 
 
 def test_it_is_an_estimator_by_scikit_learns_own_checks() -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from netprobe.core.errors import InputError, PlatformError
 from netprobe.embed import METHODS, Embedding, EmbedOptions, fit_embedding
+from netprobe.embed.prepare import check_matrix, prepare
 
 INSIDE, BETWEEN = 100e-6, 300e-6
 QUICK = EmbedOptions(iterations=60, restarts=1)
@@ -107,6 +108,20 @@ def test_plink_takes_the_larger_direction_and_ensemble_does_not() -> None:
     lopsided = np.array([[0.0, 1.0], [3.0, 0.0]])
     assert fit_embedding(lopsided, options=PLINK, seed=0).distance_s[0, 1] == pytest.approx(3.0, rel=0.01)
     assert fit_embedding(lopsided, options=QUICK, seed=0).distance_s[0, 1] == pytest.approx(1.25)
+
+
+def test_directions_that_all_vary_are_averaged_and_a_disturbed_one_is_not() -> None:
+    noise = np.exp(np.random.default_rng(1).normal(0.0, 0.3, (12, 12)))
+    steady = np.ones((12, 12))
+    for readings, slack in ((noise, np.exp(0.3 * np.sqrt(2))), (steady, 1.25)):
+        matrix = readings.copy()
+        matrix[0, 1], matrix[1, 0] = 50.0, 1.0
+        ready = prepare(check_matrix(matrix), larger_direction=False)
+        joined = ready.distance * ready.scale_s
+        assert joined[0, 1] == pytest.approx(slack, rel=0.25)
+        close = np.abs(np.log(matrix / matrix.T)) < 0.2
+        np.fill_diagonal(close, False)
+        np.testing.assert_allclose(joined[close], ((matrix + matrix.T) / 2)[close])
 
 
 @pytest.mark.parametrize("options", [QUICK, PLINK, EmbedOptions(method="plink", alpha=2.0)], ids=str)

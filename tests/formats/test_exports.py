@@ -15,7 +15,7 @@ from netprobe.core.hosts import Host, make_host
 from netprobe.formats import FORMATS, format_named, writer_named
 
 ROUND_TRIPS = ("deepspeed", "horovod", "json", "mpich", "openmpi", "rankfile", "slurm-hostfile", "torchrun")
-NO_COMMENTS = {"horovod", "json"}
+NO_COMMENTS = {"dlrover", "horovod", "json", "ray"}
 names = st.from_regex(r"h[a-z0-9]{0,6}(-[a-z0-9]{1,4})?", fullmatch=True)
 fleets = st.lists(st.tuples(names, st.integers(1, 5)), min_size=1, max_size=12, unique_by=lambda t: t[0])
 
@@ -164,3 +164,42 @@ def test_a_rankfile_gives_its_hosts_in_the_order_of_the_ranks() -> None:
     tasks = format_named("slurm-hostfile").read
     assert tasks is not None
     assert tasks("b*2 # two\na\n") == made([("b", 2), ("a", 1)])
+
+
+def test_ranks_are_dealt_out_by_node_where_that_is_asked() -> None:
+    hosts = made([("a", 1), ("b", 3), ("c", 2)])
+    dealt = ["a", "b", "c", "b", "c", "b"]
+    assert {name for name, entry in FORMATS.items() if entry.write_by_node} == {
+        "json", "openmpi", "rankfile", "ray", "slurm-hostfile",
+    }  # fmt: skip
+    texts = {}
+    for name in ("openmpi", "rankfile", "slurm-hostfile", "json"):
+        write = FORMATS[name].write_by_node
+        assert write is not None
+        texts[name] = write(hosts)
+    lines = [line for line in texts["openmpi"].splitlines() if line[0] != "#"]
+    assert lines == ["a slots=1", "b", "c", "b", "c", "b"]
+    assert [line for line in texts["slurm-hostfile"].splitlines() if line[0] != "#"] == dealt
+    assert "rank 3=b slot=1\nrank 4=c slot=1\nrank 5=b slot=2\n" in texts["rankfile"]
+    assert [entry["host"] for entry in json.loads(texts["json"])["ranks"]] == dealt
+
+
+def test_ray_and_dlrover_are_told_addresses() -> None:
+    hosts = [make_host("b", address="10.0.0.2", slots=2), make_host("a", address="fd00::1")]
+    ray = json.loads(writer_named("ray")(hosts))
+    assert ray["bundles"] == [{"node:10.0.0.2": 0.001}] * 2 + [{"node:fd00::1": 0.001}]
+    assert [(e["rank"], e["host"], e["local_rank"]) for e in ray["ranks"]] == [
+        (0, "b", 0),
+        (1, "b", 1),
+        (2, "a", 0),
+    ]
+    nodes = json.loads(writer_named("dlrover")(hosts))
+    assert nodes == [
+        {"node_rank": 0, "process_num": 2, "node_ip": "10.0.0.2"},
+        {"node_rank": 1, "process_num": 1, "node_ip": "fd00::1"},
+    ]
+    for name in ("ray", "dlrover"):
+        with pytest.raises(InputError, match="that of 'x' is not known: give it an address="):
+            writer_named(name)([*hosts, make_host("x")])
+    with pytest.raises(InputError, match="at most 1000 bundles"):
+        writer_named("ray")(hosts, slots=1001)

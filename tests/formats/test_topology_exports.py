@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -67,7 +68,7 @@ def test_a_group_may_have_the_name_of_the_root() -> None:
     assert read_slurm_topology(text).positions["a"] == ("netprobe-root", "netprobe")
 
 
-@pytest.mark.parametrize("name", sorted(TOPOLOGY_FORMATS))
+@pytest.mark.parametrize("name", sorted(set(TOPOLOGY_FORMATS) - {"dlrover", "topograph"}))
 def test_each_file_says_who_reads_it(name: str) -> None:
     entry = topology_format_named(name)
     text = entry.write({"g0": [make_host("a")]})
@@ -94,7 +95,9 @@ def test_what_the_formats_cannot_say_is_refused() -> None:
         topology_format_named("kubernetes").write({"g0": pods[:1], "g1": pods[1:]})
     with pytest.raises(InputError, match="RFC 1123"):
         topology_format_named("kubernetes").write({"g0": [make_host("p", labels={"node": "n;id"})]})
-    with pytest.raises(InputError, match="unknown format 'x': known are kubernetes, slurm-conf, slurm-yaml"):
+    with pytest.raises(
+        InputError, match="unknown format 'x': known are dlrover, kubernetes, slurm-conf, slurm-yaml"
+    ):
         topology_format_named("x")
 
 
@@ -123,3 +126,37 @@ def test_the_scripts_label_pods_and_nodes(tmp_path: Path) -> None:
         f"{head}node|n1|netprobe-group=g1|",
         f"{head}node|node-9.example|netprobe-group-|",
     ]
+
+
+ABOVE = {"g1": "row1", "g2": "row1", "g3": "row2", "row1": "hall", "row2": "hall"}
+ROOMS: Groups = {
+    f"g{at}": [make_host(f"n{at}", address=f"10.0.0.{at}"), make_host(f"m{at}", address=f"10.0.1.{at}")]
+    for at in range(1, 5)
+}
+
+
+def test_nested_groups_are_nested_switches() -> None:
+    """g4 hangs on nothing but the root."""
+    text = topology_format_named("slurm-conf").write(ROOMS, above=ABOVE)
+    positions = read_slurm_topology(text).positions
+    assert positions["n1"] == positions["m1"] == ("netprobe", "hall", "row1", "g1")
+    assert positions["n3"] == ("netprobe", "hall", "row2", "g3") and positions["m4"] == ("netprobe", "g4")
+    (one,) = yaml.safe_load(topology_format_named("slurm-yaml").write(ROOMS, above=ABOVE))
+    children = {entry["switch"]: entry.get("children") for entry in one["tree"]["switches"]}
+    assert children["hall"] == "row[1-2]" and expand_nodelist(children["netprobe"]) == ("g4", "hall")
+    graph = json.loads(topology_format_named("topograph").write(ROOMS, [make_host("lost")], above=ABOVE))
+    layers = {entry["id"]: entry["network_layers"] for entry in graph["instances"]}
+    assert layers["n2"] == ["g2", "row1", "hall"] and layers["m4"] == ["g4"] and layers["lost"] == []
+    switches = json.loads(topology_format_named("dlrover").write(ROOMS, above=ABOVE))
+    assert {"node_ip": "10.0.1.3", "asw": "g3", "psw": "row2"} in switches
+    assert {"node_ip": "10.0.0.4", "asw": "g4", "psw": ""} in switches
+    labels = topology_format_named("kubernetes").write(ROOMS, [make_host("lost")], above=ABOVE)
+    assert "node n1 netprobe-group=g1 netprobe-group-1=row1 netprobe-group-2=hall" in labels
+    assert "node n4 netprobe-group=g4 netprobe-group-1- netprobe-group-2-" in labels
+    assert "node lost netprobe-group- netprobe-group-1- netprobe-group-2-" in labels
+
+
+@pytest.mark.parametrize("name", sorted(set(TOPOLOGY_FORMATS) - {"dlrover"}))
+def test_switches_that_go_round_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match="hangs on itself"):
+        topology_format_named(name).write(ROOMS, above={"g1": "a", "a": "b", "b": "a"})

@@ -15,6 +15,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from netprobe.core.hosts import make_host
+from netprobe.formats import topology_format_named
 from netprobe.lab import Lab
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "salloc", "sbatch", "sinfo", "setpriv")
@@ -61,6 +63,7 @@ class SlurmCluster:
         key.write_bytes(os.urandom(64))
         key.chmod(0o600)
         (self.folder / "slurm.conf").write_text(self._config(), encoding="ascii")
+        (self.folder / "topology.conf").write_text(self._topology(), encoding="ascii")
         munged = [
             "munged",
             "--foreground",
@@ -131,6 +134,12 @@ class SlurmCluster:
         logs = {path.name: path.read_text(errors="replace")[-600:] for path in self.folder.glob("*.out")}
         raise AssertionError(f"{what} did not come up: {logs}")
 
+    def _topology(self) -> str:
+        """The racks, as netprobe exports groups."""
+        named = {host.name: make_host(host.name) for host in self.lab.hosts}
+        racks = {group.id: [named[name] for name in group.hosts] for group in self.lab.truth().groups}
+        return topology_format_named("slurm-conf").write(racks)
+
     def _config(self) -> str:
         folder, controller = self.folder, self.lab.layout.controller
         lines = [
@@ -142,7 +151,7 @@ class SlurmCluster:
             "MpiDefault=none", "ProctrackType=proctrack/pgid", "TaskPlugin=task/none",
             "SchedulerType=sched/builtin",
             "SchedulerParameters=builtin_interval=1,batch_sched_delay=0,sched_interval=1",
-            "SelectType=select/cons_tres", "ReturnToService=2",
+            "SelectType=select/cons_tres", "TopologyPlugin=topology/tree", "ReturnToService=2",
             f"StateSaveLocation={folder}/state", f"SlurmdSpoolDir={folder}/spool-%n",
             f"SlurmctldPidFile={folder}/slurmctld.pid", f"SlurmdPidFile={folder}/slurmd-%n.pid",
             "SlurmdParameters=config_overrides", "JobAcctGatherType=jobacct_gather/none",

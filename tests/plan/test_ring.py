@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from netprobe.core.errors import InputError
 from netprobe.core.matrix import FloatMatrix
 from netprobe.core.plan import Objective
-from netprobe.plan import crossings, ring_cost, solve_ring
+from netprobe.plan import crossings, moves, ring_cost, solve_ring
 from netprobe.plan.bounds import bottleneck_lower_bound, sum_lower_bound
-from netprobe.plan.construct import neighbours, whole_units
-from netprobe.plan.moves import Ring, search
+from netprobe.plan.construct import neighbours, padded, whole_units
+from netprobe.plan.onetree import held_karp
 from tests.plan.fleets import rack_fleet
 
 OBJECTIVES: tuple[Objective, ...] = ("sum", "bottleneck")
@@ -87,6 +87,10 @@ def test_bounds_never_exceed_the_best_ring(cost: FloatMatrix) -> None:
     best = solve_ring(cost).cost_s
     assert sum_lower_bound(cost, ring_cost(cost, range(len(cost)))) <= best * (1 + 1e-12)
     assert bottleneck_lower_bound(cost) <= solve_ring(cost, objective="bottleneck").cost_s
+    if len(cost) > 3:
+        # However far off the ring is that the steps aim at.
+        for aim in (1.0, 1.5, 20.0):
+            assert held_karp(cost, best * aim, 120) <= best * (1 + 1e-12)
 
 
 @NO_DEADLINE
@@ -101,19 +105,53 @@ def test_the_unit_decides_nothing(cost: FloatMatrix, objective: Objective, scale
 @pytest.mark.parametrize("directed", [False, True])
 def test_the_search_keeps_its_books(directed: bool) -> None:
     """The running total and the places agree with the ring after every kick, repair and restoration."""
-    units = whole_units(random_cost(40, 3, directed))
-    cost: list[list[int]] = units.tolist()
-    after, before = neighbours(units), neighbours(units.T.copy())
-    ring = Ring(cost, after, before, list(range(40)), symmetric=not directed)
-    rng = random.Random(1)
-    first = ring.total
+    cost = whole_units(random_cost(40, 3, directed))
+    both = padded(neighbours(cost) + neighbours(cost.T.copy()))
+    ring = moves.start(cost, (both[:40], both[40:]), list(range(40)), 1, as_lists=True)
+    once = moves.start(cost, (both[:40], both[40:]), list(range(40)), 1, as_lists=True)
+    first = ring.state[moves.TOTAL]
+    moves.improve_all(ring)
     for _ in range(60):
-        search(ring, rng=rng, kicks=5)
-        hops = zip(ring.order, [*ring.order[1:], ring.order[0]])
-        assert ring.total == sum(cost[a][b] for a, b in hops)
-        assert sorted(ring.order) == list(range(40))
-        assert [ring.order[place] for place in ring.place] == list(range(40))
-    assert ring.total < first
+        moves.search(ring, 5, -1)
+        order, place = ring.ring[:40], ring.ring[40:80]
+        assert ring.state[moves.TOTAL] == cost[order, np.roll(order, -1)].sum()
+        assert sorted(order) == list(range(40))
+        assert [order[at] for at in place] == list(range(40))
+    assert ring.state[moves.TOTAL] < first
+    moves.improve_all(once)
+    moves.search(once, 300, -1)
+    assert once.ring == ring.ring
+
+
+def test_compiled_and_plain_give_the_same_ring() -> None:
+    pytest.importorskip("numba")
+    for directed, objective in itertools.product((False, True), OBJECTIVES):
+        cost, _ = rack_fleet((9, 20, 13, 8), 4, noise=0.2, directed=directed)
+        rings = [
+            solve_ring(cost, objective=objective, seed=3, iterations=400, compiled=compiled)
+            for compiled in (True, False)
+        ]
+        assert rings[0] == rings[1]
+
+
+def test_without_numba_the_plain_search_runs_and_a_compiled_one_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("netprobe.plan.ring.numba_is_installed", lambda: False)
+    monkeypatch.setattr("netprobe.plan.ring.compiled_kernels", lambda module: None)
+    cost, rack = rack_fleet([8] * 6, 5)
+    assert crossings(solve_ring(cost, iterations=200).order, rack) == 6
+    with pytest.raises(InputError, match="'fast'"):
+        solve_ring(cost, compiled=True)
+
+
+def test_a_search_whose_time_is_up_says_how_far_it_came() -> None:
+    cost, _ = rack_fleet((9, 11), 2, noise=0.3, directed=True)
+    stopped = solve_ring(cost, time_s=0.0)
+    assert stopped.iterations == 0
+    assert sorted(stopped.order) == list(range(20))
+    patient = solve_ring(cost, iterations=150, time_s=1e6)
+    assert patient == solve_ring(cost, iterations=150)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)

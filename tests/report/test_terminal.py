@@ -14,7 +14,15 @@ from netprobe.pipeline import map_scan, plan_order
 from netprobe.probe.methods.stamp import Stamp
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.result import HostOutcome, build_outcome
-from netprobe.report.terminal import fold_names, group_order, group_table, heat_map, order_text, scan_text
+from netprobe.report.terminal import (
+    _shrink,
+    fold_names,
+    group_order,
+    group_table,
+    heat_map,
+    order_text,
+    scan_text,
+)
 from netprobe.report.units import count, seconds
 from tests.documents import make_scan, rack_rtt, rack_scan
 from tests.probe.conftest import hosts_named, visit
@@ -88,6 +96,16 @@ def test_groups_and_order_are_told() -> None:
 
 def test_long_lists_are_folded() -> None:
     assert fold_names([str(i) for i in range(20)], most=3) == "0 1 2 .. and 17 more"
+
+
+def test_a_cell_of_a_shrunken_heat_map_is_the_median_of_what_is_known() -> None:
+    rng = np.random.default_rng(1)
+    for n, step in ((7, 2), (9, 3), (5, 4)):
+        cells = np.where(rng.random((n, n)) < 0.4, np.nan, rng.random((n, n)))
+        for (i, j), found in np.ndenumerate(_shrink(cells, step)):
+            block = cells[i * step : (i + 1) * step, j * step : (j + 1) * step]
+            known = block[~np.isnan(block)]
+            assert found == np.median(known) if known.size else np.isnan(found)
 
 
 def scanned(hosts: dict[str, str], silent: set[tuple[str, str]]) -> Scan:

@@ -1,0 +1,198 @@
+"""Rings: how far above the Held-Karp bound, and in what time, beside OR-tools; the largest hop and its bound.
+
+unbalanced: raw readings with heavy tails between racks of unequal sizes (bench/_datacentre.py, N3, the family that
+nothing was chosen on); one-way times, the larger direction for both, or each its own (directed). balanced: equal
+racks of 8, steps of 50, 150, 300 and 600 us, a tenth of noise, and 2 % of the links 1.5 to 4 times as slow; its
+bound takes 4,000 steps to settle, which are not in the time. Times are CPU seconds of one core, bound included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from _datacentre import REPORTED, make_fleet
+from _tables import heading, table
+from numpy.typing import NDArray
+
+from netprobe.plan import RingSolution, ring_cost, solve_ring
+from netprobe.plan.bounds import sum_lower_bound
+from netprobe.plan.compiled import numba_is_installed
+
+Matrix = NDArray[np.float64]
+CONVERGED = 4000
+SIZES = (64, 256, 512, 1024)
+CP_SAT_UP_TO = 64
+CP_SAT_S = 20.0
+BOTTLENECK_UP_TO = 512
+
+
+def unbalanced(n: int, seed: int) -> Matrix:
+    """(n, n) symmetric seconds one-way."""
+    return np.asarray(make_fleet(n, placement="packed", cell="N3", seed=seed, family=REPORTED).larger_s / 2)
+
+
+def directed(n: int, seed: int) -> Matrix:
+    """(n, n) seconds one-way, each direction its own reading."""
+    return np.asarray(make_fleet(n, placement="packed", cell="N3", seed=seed, family=REPORTED).rtt_s / 2)
+
+
+def balanced(n: int, seed: int) -> Matrix:
+    """(n, n) symmetric seconds one-way; racks of 8, rows of 4 racks, clusters of 4 rows."""
+    rng = np.random.default_rng([seed, n])
+    rack = rng.permutation(n) // 8
+    same = [label[:, None] == label[None, :] for label in (rack, rack // 4, rack // 16)]
+    rtt_us = np.select(same, [50.0, 150.0, 300.0], 600.0) * np.exp(rng.normal(0.0, 0.1, (n, n)))
+    slow = rng.random((n, n)) < 0.02
+    rtt_us = np.where(slow, rtt_us * rng.uniform(1.5, 4.0, (n, n)), rtt_us)
+    rtt_us = np.maximum(rtt_us, rtt_us.T)
+    np.fill_diagonal(rtt_us, 0.0)
+    return np.asarray(rtt_us * 1e-6 / 2)
+
+
+def timed(cost: Matrix, **how: Any) -> tuple[RingSolution, float]:
+    """The solver's ring, and its CPU seconds."""
+    began = time.process_time()
+    ring = solve_ring(cost, **how)
+    return ring, time.process_time() - began
+
+
+def routing(cost: Matrix, seconds: float) -> float | None:
+    """Cost of OR-tools routing's ring after guided local search, None where it is not installed."""
+    try:
+        from ortools.constraint_solver import pywrapcp, routing_enums_pb2
+    except ImportError:
+        return None
+    units = np.rint(cost / cost.max() * 1e7).astype(int).tolist()
+    manager = pywrapcp.RoutingIndexManager(len(cost), 1, 0)
+    model = pywrapcp.RoutingModel(manager)
+    model.SetArcCostEvaluatorOfAllVehicles(model.RegisterTransitMatrix(units))
+    parameters = pywrapcp.DefaultRoutingSearchParameters()
+    parameters.local_search_metaheuristic = routing_enums_pb2.LocalSearchMetaheuristic.GUIDED_LOCAL_SEARCH
+    parameters.time_limit.FromMilliseconds(int(seconds * 1000))
+    found = model.SolveWithParameters(parameters)
+    if found is None:
+        return None
+    order, at = [], model.Start(0)
+    while not model.IsEnd(at):
+        order.append(manager.IndexToNode(at))
+        at = found.Value(model.NextVar(at))
+    return ring_cost(cost, order)
+
+
+def cp_sat(cost: Matrix, seconds: float) -> float | None:
+    """Cost of the ring of CP-SAT's circuit constraint on one worker, None where it is not installed or finds none."""
+    try:
+        from ortools.sat.python import cp_model
+    except ImportError:
+        return None
+    units = np.rint(cost / cost.max() * 1e6).astype(int)
+    model = cp_model.CpModel()
+    pairs = [(a, b) for a in range(len(cost)) for b in range(len(cost)) if a != b]
+    arcs = [(a, b, model.new_bool_var("")) for a, b in pairs]
+    model.add_circuit(arcs)
+    model.minimize(sum(int(units[a, b]) * used for a, b, used in arcs))
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds = seconds
+    solver.parameters.num_workers = 1
+    if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return None
+    after = {a: b for a, b, used in arcs if solver.value(used)}
+    order = [0]
+    while len(order) < len(cost):
+        order.append(after[order[-1]])
+    return ring_cost(cost, order)
+
+
+def percent(values: Sequence[float]) -> tuple[str, str]:
+    """Mean and largest."""
+    return f"{100 * np.mean(values):.2f} %", f"{100 * max(values):.2f} %"
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--instances", type=int, default=10, help="unbalanced instances a size")
+    parser.add_argument("--others", type=int, default=3, help="directed and balanced instances a size")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--no-peers", action="store_true")
+    options = parser.parse_args()
+    heading(f"Rings, seeds 0 to {options.instances - 1}")
+    if numba_is_installed():
+        began = time.process_time()
+        solve_ring(unbalanced(64, 0), iterations=1)
+        print(
+            f"Compiling, or reading the cache: {time.process_time() - began:.1f} s of CPU, not counted below.\n"
+        )
+    rows, beside, hops = [], [], []
+    kinds: list[tuple[Any, int]] = [
+        (unbalanced, options.instances),
+        (directed, options.others),
+        (balanced, options.others),
+    ]
+    for n in options.sizes:
+        for kind, count in kinds:
+            if not count:
+                continue
+            gaps, spent, kicks = [], [], 0
+            for seed in range(count):
+                cost = kind(n, seed)
+                ring, seconds = timed(cost)
+                bound = ring.lower_bound_s
+                if kind is balanced:
+                    bound = max(bound, sum_lower_bound(cost, ring.cost_s, CONVERGED))
+                gaps.append(ring.cost_s / bound - 1)
+                spent.append(seconds)
+                kicks = ring.iterations
+                if seed == 0 and kind is unbalanced and not options.no_peers:
+                    beside.append(peers(n, cost, ring, bound, seconds))
+            rows.append(
+                (n, kind.__name__, count, *percent(gaps), f"{np.mean(spent):.1f}", f"{max(spent):.1f}", kicks)
+            )
+            print(*rows[-1], sep=", ", file=sys.stderr, flush=True)
+        if n <= BOTTLENECK_UP_TO:
+            hops.append(largest_hops(n, options.instances))
+    table(["N", "kind", "instances", "over the bound, mean", "most", "CPU s, mean", "most", "kicks"], rows)
+    if beside:
+        columns = [
+            "N, first instance",
+            "ours",
+            "plain Python",
+            "OR-tools routing, same time",
+            f"CP-SAT, {CP_SAT_S:.0f} s",
+        ]
+        table(columns, beside)
+    table(["N", "largest hop equal to its bound", "over it, most", "CPU s, mean", "most"], hops)
+
+
+def peers(n: int, cost: Matrix, ring: RingSolution, bound: float, seconds: float) -> tuple[str, ...]:
+    """What others reach on the same matrix: per cent over the bound."""
+
+    def over(found: float | None) -> str:
+        return "-" if found is None else f"{100 * (found / bound - 1):.2f} %"
+
+    plain, its_time = timed(cost, compiled=False)
+    return (
+        str(n),
+        f"{over(ring.cost_s)}, {seconds:.1f} s",
+        f"{over(plain.cost_s)}, {its_time:.1f} s",
+        over(routing(cost, seconds)),
+        over(cp_sat(cost, CP_SAT_S)) if n <= CP_SAT_UP_TO else "-",
+    )
+
+
+def largest_hops(n: int, count: int) -> tuple[object, ...]:
+    """The bottleneck ring of each unbalanced instance against its bound."""
+    found = [timed(unbalanced(n, seed), objective="bottleneck") for seed in range(count)]
+    equal = sum(ring.cost_s == ring.lower_bound_s for ring, _ in found)
+    most = max(ring.cost_s / ring.lower_bound_s - 1 for ring, _ in found)
+    spent = [seconds for _, seconds in found]
+    return n, f"{equal} of {count}", f"{100 * most:.2f} %", f"{np.mean(spent):.1f}", f"{max(spent):.1f}"
+
+
+if __name__ == "__main__":
+    main()

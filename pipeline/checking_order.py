@@ -1,0 +1,304 @@
+"""A plan beside what its ranks said of where they run: which ranks are displaced, and what put them there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from netprobe.core.document import check_same_hosts
+from netprobe.core.errors import HostsError, InputError
+from netprobe.core.hosts import Host, read_hosts_file_text
+from netprobe.core.plan import OrderPlan, Plan
+from netprobe.formats import format_named, slots_of
+from netprobe.formats.rank_lines import RankLine, RankLog
+from netprobe.formats.rank_program import RANK_LAUNCHERS
+from netprobe.formats.ranks import places_of
+from netprobe.pipeline.rank_hosts import HostFinder
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedRanks:
+    """``hosts``: those of the order, rank 0's first. ``places``: host (its place there) and local rank of each rank.
+    ``others``: the plan's hosts that have no rank."""
+
+    hosts: tuple[Host, ...]
+    places: tuple[tuple[int, int], ...]
+    others: tuple[Host, ...] = ()
+    by_node: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Displaced:
+    """A rank that runs elsewhere. ``actual`` is a host of the plan, or what a host that is not in it calls itself."""
+
+    rank: int
+    planned: str
+    actual: str
+    in_plan: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderCheck:
+    """What became of the order. Ranks are numbers; hosts are the plan's names.
+
+    ``size`` is the number of planned ranks, ``confirmed`` how many of them run where they should. ``missing`` said
+    nothing, ``surplus`` are not planned (rank, host), ``contradictory`` were heard of from several hosts,
+    ``local`` are on the right host in another place there (rank, planned, actual). ``cause`` is the order in which
+    the ranks stand, where it is a known one; ``notes`` what else was seen, a line each.
+    """
+
+    size: int
+    confirmed: int
+    launchers: tuple[str, ...]
+    displaced: tuple[Displaced, ...]
+    missing: tuple[int, ...]
+    surplus: tuple[tuple[int, str], ...]
+    contradictory: tuple[int, ...]
+    local: tuple[tuple[int, int, int], ...]
+    cause: str | None
+    notes: tuple[str, ...]
+
+    @property
+    def good(self) -> bool:
+        """Whether every planned rank runs where it should, and no other."""
+        return self.confirmed == self.size and not (self.surplus or self.contradictory)
+
+
+def planned_ranks(
+    plan: Plan, *, hosts: Sequence[Host] | None = None, slots: int | None = None, by_node: bool = False
+) -> PlannedRanks:
+    """Where a plan puts each rank. ``hosts`` and ``slots`` are those that were exported with it.
+
+    Raises InputError for a plan of another kind, of other hosts, or for slots out of range.
+    """
+    if not isinstance(plan, OrderPlan):
+        raise InputError(f"a plan of kind {plan.kind!r} has no single rank order to check")
+    if hosts is not None:
+        check_same_hosts(list(hosts), list(plan.hosts), what="the hosts file", source="plan")
+    by_name = {host.name: host for host in (hosts if hosts is not None else plan.hosts)}
+    ranked = tuple(by_name[name] for name in plan.order)
+    return PlannedRanks(
+        hosts=ranked,
+        places=tuple(places_of(slots_of(ranked, slots), by_node=by_node)),
+        others=tuple(by_name[name] for name in plan.left_out),
+        by_node=by_node,
+    )
+
+
+def exported_fault(planned: PlannedRanks, format_name: str, path: Path) -> str | None:
+    """Why a launcher's file is not the plan's order; None where it is, or where its format is never read back."""
+    entry = format_named(format_name)
+    read = entry.read
+    if not path.exists():
+        return f"{path}: not there yet: netprobe export hostfile PLAN --format {format_name} writes it"
+    if read is None:
+        return None
+    counts = [0] * len(planned.hosts)
+    for at, _ in planned.places:
+        counts[at] += 1
+    try:
+        text = read_hosts_file_text(path)
+        if planned.by_node and entry.write_by_node is not None:
+            ranked = [host.model_copy(update={"slots": count}) for host, count in zip(planned.hosts, counts)]
+            same = entry.write_by_node(ranked) == text
+            return (
+                None
+                if same
+                else f"{path}: not with the ranks of this plan by node: export it again, --by-node"
+            )
+        hosts = read(text, source=str(path))
+    except HostsError as error:
+        return str(error)
+    there = [(host.name, host.slots or 1) for host in hosts]
+    ours = [(host.launcher_name, count) for host, count in zip(planned.hosts, counts)]
+    names = [(host.name, count) for host, count in zip(planned.hosts, counts)]  # what a rank map has
+    if there in (ours, names):
+        return None
+    what = "slots" if [n for n, _ in there] in ([n for n, _ in ours], [n for n, _ in names]) else "order"
+    return f"{path}: not with the {what} of this plan: export it again, with the same --slots and --hosts"
+
+
+def check_order(planned: PlannedRanks, log: RankLog) -> OrderCheck:
+    """Compare what the ranks said with the plan."""
+    everyone = (*planned.hosts, *planned.others)
+    finder = HostFinder(everyone)
+    notes: list[str] = []
+    where: dict[int, tuple[int | None, str]] = {}
+    said: dict[int, RankLine] = {}
+    contradictory: set[int] = set()
+    repeated = 0
+    other_names: dict[str, str] = {}
+    for line in log.lines:
+        if line.rank is None:
+            continue
+        place = _host_of(line, finder, everyone, other_names)
+        if line.rank not in said:
+            said[line.rank], where[line.rank] = line, place
+        elif where[line.rank] == place:
+            repeated += 1
+        else:
+            contradictory.add(line.rank)
+    size = len(planned.places)
+    displaced: list[Displaced] = []
+    local: list[tuple[int, int, int]] = []
+    surplus: list[tuple[int, str]] = []
+    confirmed = 0
+    for rank in sorted(said):
+        at, name = where[rank]
+        if rank >= size:
+            surplus.append((rank, name))
+            continue
+        should, local_rank = planned.places[rank]
+        if at != should:
+            displaced.append(
+                Displaced(rank=rank, planned=everyone[should].name, actual=name, in_plan=at is not None)
+            )
+        else:
+            confirmed += rank not in contradictory
+            actual = said[rank].local_rank
+            if actual is not None and actual != local_rank:
+                local.append((rank, local_rank, actual))
+    notes += _notes(log, planned, repeated, other_names)
+    return OrderCheck(
+        size=size,
+        confirmed=confirmed,
+        launchers=tuple(sorted({line.launcher for line in log.lines})),
+        displaced=tuple(displaced),
+        missing=tuple(rank for rank in range(size) if rank not in said),
+        surplus=tuple(surplus),
+        contradictory=tuple(sorted(contradictory)),
+        local=tuple(local),
+        cause=_cause(planned, where) if displaced and not contradictory else None,
+        notes=tuple(notes),
+    )
+
+
+def _host_of(
+    line: RankLine, finder: HostFinder, hosts: Sequence[Host], other_names: dict[str, str]
+) -> tuple[int | None, str]:
+    """The host a rank runs on and its name; None and what it calls itself where that is none of the plan's.
+
+    An address that is one host's alone goes before names: a cloned machine may still have another's name, and
+    the address is what was probed.
+    """
+    by_name, by_address = finder.find(line.names, line.addresses)
+    shown = (
+        " or ".join([*line.names[:3], *line.addresses[: 0 if line.names else 3]]) or "a host without a name"
+    )
+    both = by_name & by_address
+    for found in (both, by_address, by_name):
+        if len(found) == 1:
+            (at,) = found
+            if by_name and at not in by_name:
+                other_names[hosts[at].name] = shown
+            return at, hosts[at].name
+    return None, shown
+
+
+def _notes(log: RankLog, planned: PlannedRanks, repeated: int, other_names: dict[str, str]) -> list[str]:
+    notes = []
+    bare = sum(line.rank is None for line in log.lines)
+    if bare:
+        launcher = log.lines[0].launcher
+        notes.append(
+            f"{bare} {'line has' if bare == 1 else 'lines have'} no rank: what started the program was not "
+            f"{launcher}, whose variables were not set"
+        )
+    if log.torn:
+        shown = ", ".join(map(str, log.torn[:4])) + (" .." if len(log.torn) > 4 else "")
+        notes.append(f"{len(log.torn)} torn or strange: line {shown}")
+    if repeated:
+        notes.append(f"{repeated} said again, the same: the output of two runs, or one given twice")
+    sizes = sorted({line.size for line in log.lines if line.rank is not None and line.size is not None})
+    if sizes and sizes != [len(planned.places)]:
+        notes.append(
+            f"the job had {' and '.join(map(str, sizes[:3]))} ranks, and the plan has {len(planned.places)}: give "
+            "the --slots and --hosts that were exported with it"
+        )
+    for name, shown in list(other_names.items())[:3]:
+        notes.append(f"{name} was told by its address; it calls itself {shown}, which is another host's name")
+    return notes
+
+
+def _cause(planned: PlannedRanks, where: dict[int, tuple[int | None, str]]) -> str | None:
+    """In which known order the ranks stand that the plan has otherwise; None where it is none of these."""
+    size = len(planned.places)
+    if sorted(where) != list(range(size)):
+        return None
+    actual = [where[rank][0] for rank in range(size)]
+    hosts = planned.hosts
+    counts = [0] * len(hosts)
+    for at, _ in planned.places:
+        counts[at] += 1
+
+    def stand(order: Sequence[int], by_node: bool) -> list[int]:
+        return [order[at] for at, _ in places_of([counts[at] for at in order], by_node=by_node)]
+
+    plain = list(range(len(hosts)))
+    by_name = sorted(plain, key=lambda at: hosts[at].launcher_name)
+    for order, by_node, text in (
+        (
+            plain,
+            True,
+            "the hosts stand in the plan's order, and the ranks are dealt out to them in turn (by node)",
+        ),
+        (
+            plain,
+            False,
+            "the hosts stand in the plan's order, and each has its ranks one after another (by slot)",
+        ),
+        (by_name, False, "the hosts are sorted by name"),
+        (by_name, True, "the hosts are sorted by name, and the ranks dealt out in turn (by node)"),
+    ):
+        if actual == stand(order, by_node):
+            return text
+    for first in plain[1:]:
+        if actual[0] == first and actual == stand(
+            [first, *(at for at in plain if at != first)], planned.by_node
+        ):
+            return f"{hosts[first].name} was moved to the front; is it the launching host?"
+    if sorted(at for at in actual if at is not None) == sorted(at for at, _ in planned.places):
+        return "the same hosts have as many ranks as planned, in another order"
+    return None
+
+
+def lines_of(found: OrderCheck) -> list[str]:
+    """What is wrong, a line a rank; missing ranks that are neighbours share one."""
+    lines = []
+    for entry in found.displaced:
+        elsewhere = "" if entry.in_plan else ", which is not in the plan"
+        lines.append(f"rank {entry.rank}: planned {entry.planned}, runs on {entry.actual}{elsewhere}")
+    lines += [f"rank {rank}: heard of from several hosts" for rank in found.contradictory]
+    for first, last in _runs(found.missing):
+        lines.append(
+            f"rank {first}: said nothing" if first == last else f"ranks {first} to {last}: said nothing"
+        )
+    lines += [f"rank {rank}: not planned, runs on {host}" for rank, host in found.surplus]
+    lines += [
+        f"rank {rank}: on its host, there with local rank {actual} instead of {planned}"
+        for rank, planned, actual in found.local
+    ]
+    return lines
+
+
+def hint_of(found: OrderCheck, launcher: str) -> list[str]:
+    """What put the ranks where they are, and what keeps the order; nothing where it was kept."""
+    if not (found.displaced or found.surplus):
+        return []
+    lines = [f"as they stand: {found.cause}"] if found.cause else []
+    if found.displaced and not any(entry.in_plan for entry in found.displaced) and not found.confirmed:
+        lines.append("no rank runs on a host of the plan: is it the plan of these hosts?")
+    if launcher in RANK_LAUNCHERS:
+        lines.append(f"order: {format_named(RANK_LAUNCHERS[launcher].format).order}")
+    return lines
+
+
+def _runs(ranks: Sequence[int]) -> list[tuple[int, int]]:
+    runs: list[tuple[int, int]] = []
+    for rank in ranks:
+        if runs and runs[-1][1] + 1 == rank:
+            runs[-1] = (runs[-1][0], rank)
+        else:
+            runs.append((rank, rank))
+    return runs

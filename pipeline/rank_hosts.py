@@ -1,0 +1,63 @@
+"""Which host of a plan a rank runs on, told by the names and addresses that it gives."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Sequence
+from urllib.parse import urlsplit
+
+from netprobe.core.hosts import Host, is_ip_address
+
+
+class HostFinder:
+    """Names and addresses of hosts to the hosts.
+
+    A name is looked for among launcher names, then names, then targets, then up to its first dot where that is one
+    host's alone; an address among addresses. Case does not matter.
+    """
+
+    def __init__(self, hosts: Sequence[Host]) -> None:
+        kinds: list[dict[str, set[int]]] = [{}, {}, {}, {}]
+        self._addresses: dict[str, set[int]] = {}
+        for at, host in enumerate(hosts):
+            whole = (host.launcher_name, host.name, target_host(host.target))
+            for kind, name in zip(kinds, whole):
+                kind.setdefault(name.lower(), set()).add(at)
+            for name in whole:
+                if not is_ip_address(name):
+                    kinds[3].setdefault(_short(name), set()).add(at)
+            for address in (host.address, *whole):
+                if address is not None and is_ip_address(address):
+                    self._addresses.setdefault(_normal(address), set()).add(at)
+        self._kinds = kinds
+
+    def find(self, names: Iterable[str], addresses: Iterable[str]) -> tuple[set[int], set[int]]:
+        """Hosts that the names, and those that the addresses, stand for; each is empty, one, or more than one."""
+        given = list(names)
+        by_address = [address for address in (*addresses, *given) if is_ip_address(address)]
+        words = [name.lower() for name in given if not is_ip_address(name)]
+        found: set[int] = set()
+        for kind in self._kinds[:3]:
+            found = found or set().union(*(kind.get(word, set()) for word in words))
+        if not found:
+            short = [self._kinds[3].get(_short(word), set()) for word in words]
+            found = set().union(*(hosts for hosts in short if len(hosts) == 1))
+        return found, set().union(*(self._addresses.get(_normal(word), set()) for word in by_address))
+
+
+def target_host(target: str) -> str:
+    """The host in what a launcher is given: without user, scheme and port."""
+    if target.startswith("ssh://"):
+        try:
+            return urlsplit(target).hostname or target
+        except ValueError:
+            return target
+    return target.rpartition("@")[2]
+
+
+def _short(name: str) -> str:
+    return name.partition(".")[0].lower()
+
+
+def _normal(address: str) -> str:
+    return str(ipaddress.ip_address(address))

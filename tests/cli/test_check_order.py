@@ -1,0 +1,179 @@
+"""check-order and what export refuses, as a user types them."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from netprobe.cli.entry import run
+from netprobe.core.document import write_document
+from netprobe.core.hosts import make_host
+from netprobe.plan import build_order_plan
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    hosts = [make_host(name, slots=2) for name in ("n2", "n1", "n3", "lost")]
+    plan = build_order_plan(hosts, np.ones((4, 4)), left_out=["lost"], keep_given="a test's own")
+    write_document(plan, tmp_path / "plan.json")
+    return tmp_path
+
+
+def lines_of(hosts: str) -> str:
+    """What the ranks on these hosts say, rank 0 first, with what else is printed."""
+    names = hosts.split()
+    said = [
+        f"[1,{rank}]<stdout>:netprobe-rank 1 openmpi {rank} {len(names)} {names[:rank].count(name)} "
+        f"names {name} addresses end\n"
+        for rank, name in enumerate(names)
+    ]
+    return "Warning: Permanently added 'n1'\n".join(["", *said[::-1]])
+
+
+def test_the_command_is_alone_on_stdout(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = str(folder / "plan.json")
+    assert run(["check-order", plan]) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith(
+        f"mpirun --hostfile {folder}/hostfile -np 6 --map-by seq --bind-to none sh -c 'echo "
+    )
+    assert said.out.count("\n") == 1 and "not there yet" in said.err
+    assert run(["export", "hostfile", plan]) == 0
+    assert "check-order" in capsys.readouterr().err
+    assert run(["check-order", plan, "--", "--mca", "x", "a b"]) == 0
+    said = capsys.readouterr()
+    assert "warning" not in said.err and " none --mca x 'a b' sh -c " in said.out
+    assert run(["check-order", plan, "--launcher", "torchrun", "--json"]) == 0
+    commands = json.loads(capsys.readouterr().out)["commands"]
+    assert [command.split()[0] for command in commands] == ["n2", "n1", "n3"]
+    assert all("--no-python sh -c" in command for command in commands)
+
+
+def test_what_the_ranks_said_is_compared(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, log = str(folder / "plan.json"), folder / "log"
+    log.write_text(lines_of("n2 n2 n1 n1 n3 n3"))
+    assert run(["check-order", plan, "--read", str(log)]) == 0
+    assert capsys.readouterr().out == "6 of 6 ranks run where the plan puts them\n"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines_of("n2 n1 n3 n2 n1 n3").encode())))
+    assert run(["check-order", plan, "--read", "-"]) == 3
+    out = capsys.readouterr().out
+    assert out.startswith("rank 1: planned n2, runs on n1\nrank 2: planned n1, runs on n3\n")
+    assert "2 of 6 ranks run where the plan puts them\n" in out
+    assert "as they stand: the hosts stand in the plan's order, and the ranks are dealt out" in out
+    assert "--map-by seq" in out
+    log.write_text(lines_of("n2 n1 n3 n2 n1 n3"))
+    assert run(["check-order", plan, "--read", str(log), "--by-node", "-q"]) == 0
+    first, second = lines_of("n2 n2 n1 n1 n3 n3").split("\n", 1)
+    (folder / "one").write_text(first)
+    log.write_text(second)
+    assert run(["check-order", plan, "--read", str(folder / "one"), "--read", str(log), "--json"]) == 0
+    captured = capsys.readouterr().out
+    assert json.loads(captured)["confirmed"] == 6
+
+
+def test_bad_input_is_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan, log = str(folder / "plan.json"), str(folder / "log")
+    Path(log).write_text("nothing of ours\n")
+    (folder / "others").write_text("n2\nn1\nn9\nlost\n")
+    for code, argv, what in (
+        (2, ["--launcher", "lamboot"], "known are openmpi, rankfile"),
+        (2, [log], "--read FILE"),
+        (2, ["--read", str(folder)], "Is a directory"),
+        (2, ["--read", str(folder / "none")], "cannot be read: No such file"),
+        (2, ["--read", "-", "--read", "-"], "given twice"),
+        (2, ["--read", log, "--run"], "two ways"),
+        (4, ["--read", log], "no line of ranks in it"),
+        (2, ["--run"], "not there yet"),
+        (2, ["--run", "--launcher", "torchrun"], "on each host by itself"),
+        (2, ["--hosts", str(folder / "others")], "its hosts differ"),
+        (2, ["--slots", "9999999"], "slots a host"),
+    ):
+        assert run(["check-order", plan, *argv]) == code, argv
+        said = capsys.readouterr()
+        assert what in said.err and len(said.err.strip().splitlines()) == 1, said.err
+        assert said.out == ""
+
+
+def test_it_runs_the_command_itself(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stand-in for mpirun that starts six ranks here, and one that starts none."""
+    plan, launcher = str(folder / "plan.json"), folder / "mpirun"
+    assert run(["export", "hostfile", plan, "-q"]) == 0
+    launcher.write_text(
+        '#!/bin/sh\nwhile [ "$1" != sh ]; do shift; done\nset -- "$3"\n'
+        "r=0; for h in n2 n2 n1 n1 n3 n3; do\n"
+        'OMPI_COMM_WORLD_RANK=$r OMPI_COMM_WORLD_SIZE=6 PMIX_HOSTNAME=$h sh -c "$1"; r=$((r + 1)); done\n'
+    )
+    launcher.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    assert run(["check-order", plan, "--run"]) == 0
+    assert "6 of 6 ranks" in capsys.readouterr().out
+    launcher.write_text("#!/bin/sh\nexit 7\n")
+    assert run(["check-order", plan, "--run"]) == 4
+    assert "openmpi ended with exit code 7, and no rank said" in capsys.readouterr().err
+    launcher.write_text("#!/bin/sh\nexec sleep 60\n")
+    assert run(["check-order", plan, "--run", "--timeout", "1"]) == 4
+    assert "was ended after 1 s" in capsys.readouterr().err
+    assert run(["check-order", plan, "--run", "--launcher", "openmpi", "--file", str(folder / "gone")]) == 2
+
+
+def test_export_leaves_out_and_says_so_or_refuses(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = str(folder / "plan.json")
+    before = sorted(folder.iterdir())
+    for argv, what in (
+        (["--require-all"], "--require-all asks for all: it has no rank: lost"),
+        (
+            ["--format", "mpich", "--by-node"],
+            "--by-node goes with json, openmpi, rankfile, ray, slurm-hostfile",
+        ),
+        (["--format", "ray"], "give it an address="),
+        (["--out", "/proc/hostfile"], "cannot be written"),
+    ):
+        assert run(["export", "hostfile", plan, *argv]) == 2
+        said = capsys.readouterr().err
+        assert what in said and len([line for line in said.splitlines() if "warning" not in line]) == 1
+    assert sorted(folder.iterdir()) == before
+    assert run(["export", "hostfile", plan, "--format", "plain"]) == 0
+    said = capsys.readouterr().err
+    assert "warning: not in the file, since it has no rank: lost" in said
+    assert "warning: a plain list says nothing of slots" in said
+
+
+def test_other_hosts_and_aliases_are_refused_and_equal_costs_are_no_fault(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hosts = [make_host(name, address=f"10.0.0.{at}") for at, name in enumerate("badce", 1)]
+    write_document(build_order_plan(hosts, np.ones((5, 5))), folder / "equal.json")
+    plan, given = str(folder / "equal.json"), folder / "given"
+    before = sorted(folder.iterdir())
+    for text, what in (
+        ("a\nb\nc\nd\nx\n", "its hosts differ from those of the hosts file"),
+        ("a\nb\nc\nd\n", "its hosts differ"),
+        ("a\nb\nc\nd\ne\ne\n", "stands there twice"),
+        ("a target=h\nb target=h\nc\nd\ne\n", "have the same target 'h'"),
+        ("a 10.0.0.9\nb\nc\nd\ne\n", "has the address 10.0.0.2, and 10.0.0.9"),
+        ("a launcher_name=h\nb launcher_name=h\nc\nd\ne\n", "two hosts have the launcher name 'h'"),
+        ("a launcher_name=fd00::1\nb\nc\nd\ne\n", "mpirun would misread the launcher name 'fd00::1'"),
+        ("a launcher_name=h.x\nb launcher_name=h.y\nc\nd\ne\n", "for one host: give them launcher_name="),
+    ):
+        given.write_text(text)
+        assert run(["export", "hostfile", plan, "--hosts", str(given)]) == 2
+        said = capsys.readouterr()
+        assert what in said.err and len(said.err.splitlines()) == 1 and said.out == "", said.err
+    given.unlink()
+    assert sorted(folder.iterdir()) == before
+    assert run(["export", "hostfile", plan, "--slots", "2", "--by-node", "--require-all"]) == 0
+    said = capsys.readouterr()
+    assert "--launcher openmpi --slots 2 --by-node" in said.err
+    order = json.loads((folder / "equal.json").read_text())["order"]
+    lines = [line for line in (folder / "hostfile").read_text().splitlines() if line[0] != "#"]
+    assert lines == order * 2

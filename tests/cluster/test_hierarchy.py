@@ -1,0 +1,48 @@
+"""Trees and scores: many small matrices at once are as good as one at a time, and as the definition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.cluster.hierarchy import linkage
+
+from netprobe.cluster.hierarchy import _average_linkages, best_scores, hierarchy_of, partition_score
+from netprobe.cluster.levels import square
+
+
+def drawn(n: int, seed: int, count: int = 3) -> np.ndarray:
+    """(count, M) log distances without ties."""
+    return np.random.default_rng(seed).normal(0.0, 0.3, (count, n * (n - 1) // 2))
+
+
+@settings(max_examples=25, deadline=None)
+@given(n=st.integers(2, 30), seed=st.integers(0, 1000))
+def test_trees_grown_at_once_are_scipys(n: int, seed: int) -> None:
+    levels = drawn(n, seed)
+    levels -= levels.min()
+    for tree, level in zip(_average_linkages(square(levels, n)), levels):
+        expected = linkage(level, "average")
+        np.testing.assert_allclose(tree[:, 2:], expected[:, 2:], atol=1e-12)
+        np.testing.assert_array_equal(np.sort(tree[:, :2], axis=1), expected[:, :2])
+
+
+@pytest.mark.parametrize("n", [2, 3, 8, 24, 25, 40])
+def test_scores_at_once_are_those_of_each_matrix_and_of_its_best_cut(n: int) -> None:
+    levels = drawn(n, n)
+    everything = np.ones(levels.shape[1], dtype=bool)
+    for best, level in zip(best_scores(levels, everything), levels):
+        tree = hierarchy_of(level, everything)
+        assert best == pytest.approx(tree.score.max(), abs=1e-12)
+        if n > 2:
+            k = int(tree.score.argmax())
+            assert partition_score(level, everything, tree.cut(k)) == pytest.approx(best, abs=1e-12)
+    some = everything.copy()
+    some[::5] = False
+    each = [hierarchy_of(level, some).score.max() for level in levels]
+    np.testing.assert_array_equal(best_scores(levels, some), each)
+
+
+def test_matrices_that_are_all_the_same_have_no_score() -> None:
+    assert not best_scores(np.ones((2, 45)), np.ones(45, dtype=bool)).any()

@@ -1,0 +1,213 @@
+"""Exported files handed to the real launchers on a lab, and check-order on where their ranks ran."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from netprobe.core.document import write_document
+from netprobe.core.hosts import Host, make_host
+from netprobe.formats import expand_nodelist
+from netprobe.lab import Lab, parse_spec, temporary
+from netprobe.plan import build_order_plan
+
+from .slurm_cluster import SlurmCluster, slurm_is_missing, slurm_on
+
+needs_slurm = pytest.mark.skipif(slurm_is_missing() is not None, reason=str(slurm_is_missing()))
+needs_mpirun = pytest.mark.skipif(shutil.which("mpirun") is None, reason="Open MPI's mpirun is not installed")
+needs_torchrun = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="torch is not installed"
+)
+pytestmark = pytest.mark.lab
+
+SPEC = "{name: ranks, racks: [3, 2]}"
+ROOT_MAY = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+# Neither sorted nor as given, and slots that differ.
+ORDER, SLOTS = (3, 1, 4, 0, 2), (1, 2, 1, 2, 1)
+RANKS = sum(SLOTS)
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with temporary(parse_spec(SPEC), seed=5) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def slurm(lab: Lab) -> Iterator[SlurmCluster]:
+    with slurm_on(lab) as cluster:
+        yield cluster
+
+
+def netprobe_argv(*args: str) -> list[str]:
+    return [sys.executable, "-m", "netprobe", *args]
+
+
+def run(
+    argv: Sequence[str], env: dict[str, str] | None = None, text: str = ""
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(argv, env=env, input=text, capture_output=True, text=True, timeout=150, check=False)
+
+
+@pytest.fixture(scope="module")
+def ranked(lab: Lab) -> list[Host]:
+    """The lab's hosts in rank order, sorted names shuffled."""
+    by_name = sorted(lab.hosts, key=lambda host: host.name)
+    return [
+        make_host(by_name[at].name, target=by_name[at].target, address=by_name[at].address, slots=slots)
+        for at, slots in zip(ORDER, SLOTS)
+    ]
+
+
+@pytest.fixture
+def folder(ranked: list[Host], tmp_path: Path) -> Path:
+    cost = np.ones((len(ranked), len(ranked)))
+    write_document(build_order_plan(ranked, cost, keep_given="as the test wants it"), tmp_path / "plan.json")
+    return tmp_path
+
+
+def export(folder: Path, format_name: str, *more: str) -> None:
+    done = run(netprobe_argv("export", "hostfile", str(folder / "plan.json"), "--format", format_name, *more))
+    assert done.returncode == 0, done.stderr
+
+
+def printed(folder: Path, launcher: str, *more: str) -> list[str]:
+    """The commands that check-order prints, without a warning."""
+    done = run(netprobe_argv("check-order", str(folder / "plan.json"), "--launcher", launcher, *more))
+    assert done.returncode == 0 and "warning" not in done.stderr, done.stderr
+    return done.stdout.splitlines()
+
+
+def checked(folder: Path, said: str, code: int, *more: str) -> dict[str, Any]:
+    done = run(
+        netprobe_argv("check-order", str(folder / "plan.json"), "--read", "-", "--json", *more), text=said
+    )
+    assert done.returncode == code, done.stdout + done.stderr + said
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def mpi_flags(lab: Lab) -> list[str]:
+    mca = {
+        "plm_rsh_agent": " ".join(lab.rsh_agent_argv),
+        "btl": "tcp,self",
+        "oob_tcp_if_include": "10.77.0.0/16",
+    }
+    return ["--", "--tag-output", *(word for key, value in mca.items() for word in ("--mca", key, value))]
+
+
+@needs_mpirun
+@pytest.mark.parametrize("launcher", ["openmpi", "rankfile"])
+def test_mpirun_keeps_the_exported_order(lab: Lab, folder: Path, launcher: str) -> None:
+    export(folder, launcher)
+    (command,) = printed(folder, launcher, *mpi_flags(lab))
+    done = run(lab.exec_argv(None, ["sh", "-c", command]), {**os.environ, **ROOT_MAY})
+    found = checked(folder, done.stdout, 0)
+    assert found["good"] and found["confirmed"] == RANKS, done.stderr
+
+
+@needs_mpirun
+def test_mpirun_without_its_flags_is_found_out(lab: Lab, folder: Path, ranked: list[Host]) -> None:
+    """By node, each of the hosts with two slots has its second rank far from its first."""
+    text = "".join(f"{host.name} slots={host.slots}\n" for host in ranked)
+    (folder / "plain").write_text(text)
+    export(folder, "openmpi")
+    (command,) = printed(folder, "openmpi", *mpi_flags(lab))
+    undone = command.replace("--map-by seq", "--map-by node").replace(
+        str(folder / "hostfile"), str(folder / "plain")
+    )
+    assert undone != command
+    done = run(lab.exec_argv(None, ["sh", "-c", undone]), {**os.environ, **ROOT_MAY})
+    found = checked(folder, done.stdout, 3)
+    assert found["displaced"] and "by node" in found["cause"]
+    assert any("--map-by seq" in line for line in found["hint"])
+    first = found["displaced"][0]
+    assert first == {"rank": 2, "planned": ranked[1].name, "actual": ranked[2].name, "in_plan": True}
+
+
+@needs_slurm
+def test_srun_keeps_the_exported_order(lab: Lab, slurm: SlurmCluster, folder: Path) -> None:
+    export(folder, "slurm-hostfile")
+    (command,) = printed(folder, "slurm", "--", "--label")
+    done = run(slurm.in_allocation(["sh", "-c", command], "--ntasks-per-node=2"), slurm.env)
+    found = checked(folder, done.stdout, 0)
+    assert found["good"] and found["confirmed"] == RANKS, done.stderr
+
+
+@needs_slurm
+def test_srun_without_its_hostfile_is_found_out(
+    lab: Lab, slurm: SlurmCluster, folder: Path, ranked: list[Host]
+) -> None:
+    """One rank a node, which srun then sorts by name; check-order runs it itself."""
+    export(folder, "slurm-hostfile", "--slots", "1")
+    (command,) = printed(folder, "slurm", "--slots", "1")
+    undone = command.partition("srun ")[2].replace("--distribution=arbitrary ", "")
+    done = run(slurm.in_allocation(["sh", "-c", f"srun {undone}"]), slurm.env)
+    found = checked(folder, done.stdout, 3, "--slots", "1")
+    assert "sorted by name" in found["cause"]
+    names = sorted(host.name for host in ranked)
+    assert {entry["rank"]: entry["actual"] for entry in found["displaced"]} == {
+        rank: name for rank, (name, host) in enumerate(zip(names, ranked)) if name != host.name
+    }
+    argv = netprobe_argv(
+        "check-order", str(folder / "plan.json"), "--launcher", "slurm", "--slots", "1", "--run", "--json"
+    )
+    done = run(slurm.in_allocation(argv), slurm.env)
+    assert done.returncode == 0 and json.loads(done.stdout)["good"], done.stderr
+
+
+@needs_slurm
+def test_slurm_reads_the_topology_that_is_exported(lab: Lab, slurm: SlurmCluster) -> None:
+    """It runs with the racks' own topology.conf, and says which nodes hang on which switch."""
+    done = run(slurm.argv(["scontrol", "show", "topology"]), slurm.env)
+    assert done.returncode == 0, done.stderr
+    switches = [dict(word.split("=", 1) for word in line.split()) for line in done.stdout.splitlines()]
+    leaves = {frozenset(expand_nodelist(s["Nodes"])) for s in switches if s["Level"] == "0"}
+    assert leaves == {frozenset(group.hosts) for group in lab.truth().groups}
+    (root,) = (s for s in switches if s["Level"] == "1")
+    assert set(expand_nodelist(root["Nodes"])) == {host.name for host in lab.hosts}
+
+
+@needs_torchrun
+def test_torchrun_keeps_the_exported_order(lab: Lab, folder: Path) -> None:
+    """Each host starts its own line; the hosts with two slots have neighbours for ranks."""
+    said = under_torchrun(lab, dict(line.split(" ", 1) for line in printed(folder, "torchrun")))
+    found = checked(folder, said, 0)
+    assert found["good"] and found["confirmed"] == RANKS
+
+
+def under_torchrun(lab: Lab, commands: dict[str, str]) -> str:
+    """What the ranks print when each host runs its command."""
+    env = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "OMP_NUM_THREADS": "1",
+    }
+    running = [
+        subprocess.Popen(
+            lab.exec_argv(name, ["sh", "-c", command]),
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for name, command in commands.items()
+    ]
+    try:
+        ended = [one.communicate(timeout=150) for one in running]
+        assert [one.returncode for one in running] == [0] * len(running), [err[-600:] for _, err in ended]
+    finally:
+        for one in running:
+            one.kill()
+            one.wait()
+    return "".join(out for out, _ in ended)
