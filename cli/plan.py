@@ -40,26 +40,90 @@ def order(
         str | None,
         typer.Option("--hosts", help="Hosts in their given order, with slots (the map's own otherwise)."),
     ] = None,
+    algorithm: Annotated[
+        str,
+        typer.Option(
+            "--algorithm",
+            metavar="NAME",
+            help="Whose cost counts: ring, chunked-ring, halving-doubling, double-binary-tree, bcube .. "
+            "(docs/planning.md).",
+        ),
+    ] = "ring",
+    size: Annotated[
+        str | None,
+        typer.Option(
+            "--size", metavar="SIZE", help="Price a buffer of 100MB, say, by goodput as well as latency."
+        ),
+    ] = None,
     objective: ObjectiveOption = "sum",
     root: RootOption = None,
+    scan: Annotated[
+        Path | None,
+        typer.Option(
+            "--scan", help="The map's scan (scan.json beside the map), to judge orders by its readings."
+        ),
+    ] = None,
+    held_out: Annotated[
+        bool | None,
+        typer.Option(
+            "--held-out/--no-held-out",
+            help="Judge orders on readings that they were not sought on (up to 256 hosts otherwise).",
+        ),
+    ] = None,
+    time: Annotated[
+        float | None,
+        typer.Option(
+            "--time", metavar="SECONDS", help="Search on for so long; bytes then depend on the machine."
+        ),
+    ] = None,
+    exact: Annotated[
+        float | None,
+        typer.Option(
+            "--exact", metavar="SECONDS", help="Polish the order of up to 32 hosts with OR-tools' CP-SAT."
+        ),
+    ] = None,
+    maximize: Annotated[
+        bool, typer.Option("--maximize", help="Also seek the dearest order, for experiments.")
+    ] = False,
     seed: SeedOption = 0,
     force: ForceOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
-    """Order the ranks for a ring."""
+    """Order the ranks for an algorithm of a collective."""
     from netprobe.core.document import load_document
     from netprobe.core.map import Map
     from netprobe.formats import input_files, load_hosts
     from netprobe.pipeline import files
+    from netprobe.pipeline.held_out import readings_beside
     from netprobe.pipeline.planning import plan_order
+    from netprobe.plan.costs import cost_model
+    from netprobe.probe.methods.goodput_options import parse_size
 
     path = out or map_file.parent / files.PLAN
+    cost_model(algorithm)
+    wanted = check_objective(objective)
+    size_bytes = None if size is None else parse_size(size).bytes
     document = load_document(Map, map_file)
     given = load_hosts(hosts) if hosts is not None else None
-    inputs = [map_file, *(input_files(hosts) if hosts is not None else [])]
+    inputs = [map_file, *([scan] if scan is not None else [])]
+    inputs += input_files(hosts) if hosts is not None else []
     files.prepare_file(path, kind="plan", force=force, inputs=inputs)
-    result = plan_order(document, hosts=given, objective=check_objective(objective), root=root, seed=seed)
+    result = plan_order(
+        document,
+        hosts=given,
+        algorithm=algorithm,
+        size_bytes=size_bytes,
+        objective=wanted,
+        root=root,
+        seed=seed,
+        readings=readings_beside(
+            map_file, document, scan, size_bytes=size_bytes, held_out=held_out, seed=seed
+        ),
+        time_s=time,
+        maximize=maximize,
+        exact_s=exact,
+    )
     files.save(result, path)
 
     output = Output(json=json, quiet=quiet)
@@ -84,10 +148,20 @@ def plan_summary(result: Any) -> dict[str, Any]:
     """What ``--json`` says of an order."""
     keys = {
         "kind",
+        "collective",
+        "algorithm",
         "size_bytes",
         "order",
+        "kept_given",
         "cost_s",
         "cost_given_s",
+        "lower_bound_s",
+        "gap",
+        "cost_random",
+        "cost_worst_s",
+        "order_worst",
+        "held_out",
+        "advice",
         "crossings",
         "crossings_given",
         "left_out",

@@ -162,7 +162,9 @@ def run_chain(
     if until < STAGES.index("plan"):
         return chain
     on_stage("plan")
-    planned = plan_order(mapped, objective=options.objective, root=options.root, seed=options.seed)
+    planned = plan_order(
+        mapped, scan=scanned, objective=options.objective, root=options.root, seed=options.seed
+    )
     files.save(planned, folder / files.PLAN)
     chain = replace(chain, plan=planned)
     if until < STAGES.index("export"):

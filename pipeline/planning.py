@@ -7,21 +7,37 @@ from collections.abc import Sequence
 import numpy as np
 
 from netprobe.core.document import check_same_hosts
+from netprobe.core.errors import DocumentError
 from netprobe.core.hosts import Host
 from netprobe.core.map import Map
 from netprobe.core.plan import Objective, OrderPlan
-from netprobe.plan import build_order_plan, message_bytes, one_way_cost_s
+from netprobe.core.scan import Scan
+from netprobe.pipeline.held_out import is_parent, readings_of
+from netprobe.plan import Fold, Links, Readings, build_order_plan, links_of
 
 
 def plan_order(
     map_: Map,
     *,
+    scan: Scan | None = None,
     hosts: Sequence[Host] | None = None,
+    algorithm: str = "ring",
+    size_bytes: int | None = None,
     objective: Objective = "sum",
     root: str | None = None,
     seed: int = 0,
+    held_out: bool | None = None,
+    readings: Readings | None = None,
+    time_s: float | None = None,
+    maximize: bool = False,
+    exact_s: float | None = None,
 ) -> OrderPlan:
-    """Order the ranks for a ring on the denoised RTT/2, or on the time of a megabyte where a map knows goodput only.
+    """Order the ranks for an algorithm on the denoised RTT/2, and with ``size_bytes`` on the time of its bytes too.
+
+    A map that knows goodput only is priced by that, at a megabyte unless a size is given. With the ``scan`` that
+    the map was made from orders are judged by readings held out (``held_out`` None: up to 256 hosts), and a
+    given order that is within 2 % of the best found is kept. ``readings`` are those of `readings_of` (or
+    `readings_beside`), made before, in the place of a scan.
 
     ``hosts`` (default: the map's own) says in which order the hosts were given, and with which slots and
     launcher names; it must hold the same hosts as the map. The first given host stays rank 0 unless
@@ -33,15 +49,56 @@ def plan_order(
     given = list(hosts if hosts is not None else map_.hosts)
     index = {host.name: i for i, host in enumerate(map_.hosts)}
     where = [index[host.name] for host in given]
+    links = _in_order(links_of(map_, size_bytes), where)
+    found = map_.verdict.locality != "none"
+    if readings is None and scan is not None and found:
+        if not is_parent(map_, scan):
+            raise DocumentError("the scan is not the one that the map was made from", source="scan")
+        readings = readings_of(map_, scan, size_bytes=size_bytes, held_out=held_out, seed=seed)
     return build_order_plan(
         given,
-        one_way_cost_s(map_)[np.ix_(where, where)],
+        links.alpha_s,
         map_.groups,
+        algorithm=algorithm,
         objective=objective,
         root=root,
         seed=seed,
         parents=[map_.parent()],
         left_out=map_.unplaced,
-        size_bytes=message_bytes(map_),
-        keep_given="no usable locality" if map_.verdict.locality == "none" else None,
+        beta_s_per_byte=links.beta_s_per_byte,
+        size_bytes=links.size_bytes,
+        readings=None if readings is None else _readings_in_order(readings, where),
+        keep_given=None if found else "no usable locality",
+        time_s=time_s,
+        maximize=maximize,
+        exact_s=exact_s,
+    )
+
+
+def _in_order(links: Links, where: Sequence[int]) -> Links:
+    at = np.ix_(where, where)
+    beta = links.beta_s_per_byte
+    return Links(
+        alpha_s=links.alpha_s[at],
+        beta_s_per_byte=None if beta is None else beta[at],
+        size_bytes=links.size_bytes,
+    )
+
+
+def _readings_in_order(readings: Readings, where: Sequence[int]) -> Readings:
+    folds = tuple(
+        Fold(
+            denoised=_in_order(fold.denoised, where),
+            search=_in_order(fold.search, where),
+            unseen=_in_order(fold.unseen, where),
+        )
+        for fold in readings.folds
+    )
+    search = None if readings.search is None else _in_order(readings.search, where)
+    return Readings(
+        search=search,
+        raw_share=readings.raw_share,
+        folds=folds,
+        pairs=readings.pairs,
+        text=readings.text,
     )

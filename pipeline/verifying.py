@@ -18,9 +18,9 @@ from netprobe.core.scan import ScannedHost
 from netprobe.core.verify import Comparison, RankCorrelation, VerifiedOrder, VerifiedRepetition, Verify
 from netprobe.formats import load_hosts
 from netprobe.pipeline import files
-from netprobe.plan import load_plan
+from netprobe.plan import load_plan, verify_against_map
 from netprobe.plan.costs import cost_model
-from netprobe.plan.order import plain_host, verify_against_map
+from netprobe.plan.order import plain_host
 from netprobe.probe.events import OnEvent, ignore
 from netprobe.probe.launch import Launcher
 from netprobe.probe.options import ScanOptions

@@ -7,14 +7,23 @@
     exact.py       proven best rings of a few hosts
     bounds.py      lower bounds of any ring
     onetree.py     Held and Karp's bound, for directed costs too
+    anneal.py      one run of annealing, for all that is no ring; anneal_kernels.py, the same for numba to compile
+    leaves.py      orders to start from: the leaves of the hierarchy
+    polish.py      the best order of a few hosts, by CP-SAT
+    candidates.py  given, leaf and sought orders of any algorithm             (numbers in, numbers out)
+    held_out.py    what they cost on readings that they were not sought on, and which to trust
+    figures.py     random orders
     order.py       plans of kind ``order``                                    (hosts and costs to a document)
+    order_proof.py what such a plan says of itself, proved
     costs/         what an order costs each algorithm of a collective       (numbers in, numbers out)
     registry.py    the kinds of plans, load_plan, parse_plan
 
 A new kind of plan is a module that ends with one ``register`` call and is imported here.
 """
 
-from netprobe.plan.order import build_order_plan, message_bytes, one_way_cost_s, verify_against_map
+from netprobe.plan.held_out import Fold, Links, Readings
+from netprobe.plan.order import build_order_plan, links_of, message_bytes, one_way_cost_s
+from netprobe.plan.order_proof import verify_against_map
 from netprobe.plan.registry import (
     PlanKind,
     load_plan,
@@ -27,10 +36,14 @@ from netprobe.plan.registry import (
 from netprobe.plan.ring import RingSolution, crossings, ring_cost, solve_ring
 
 __all__ = [
+    "Fold",
+    "Links",
     "PlanKind",
+    "Readings",
     "RingSolution",
     "build_order_plan",
     "crossings",
+    "links_of",
     "load_plan",
     "message_bytes",
     "one_way_cost_s",

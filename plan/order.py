@@ -1,46 +1,75 @@
-"""Plans of kind ``order``: which host takes which rank, for an all-reduce round a ring.
+"""Plans of kind ``order``: which host takes which rank, for one algorithm of a collective.
 
-The ring is sought in natural name order of the hosts and turned so that the root is rank 0; the order in
-which hosts were given decides the root, the cost it is compared with, and ties.
+Orders are sought in natural name order of the hosts, under the root as rank 0; the order in which hosts were
+given decides the root, the cost it is compared with, and ties.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from netprobe.core.document import Parent, canonical_sha256, check_same_hosts
-from netprobe.core.errors import DocumentError, InputError
+from netprobe.core.document import Parent
+from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host, natural_order
 from netprobe.core.map import Group, Map
 from netprobe.core.matrix import FloatMatrix, round_float
-from netprobe.core.plan import Objective, OrderPlan, Plan
+from netprobe.core.plan import HeldOutOrders, Objective, OrderPlan, OrderSolver
+from netprobe.plan.candidates import (
+    RINGS,
+    Candidate,
+    is_sum_ring,
+    leaf_candidate,
+    price,
+    sought_candidate,
+    turned,
+    worst_candidate,
+)
+from netprobe.plan.costs import CostModel, LinkCost, cost_model
+from netprobe.plan.figures import random_orders
+from netprobe.plan.held_out import CLOSE, Choice, Links, Readings, choose, held_out_costs
+from netprobe.plan.order_proof import crossings_of, group_by_host, verify_order_plan
+from netprobe.plan.polish import check_polish, polish
 from netprobe.plan.registry import PlanKind, register, verify_plan
-from netprobe.plan.ring import crossings, ring_cost, solve_ring
-
-DIGITS = 1e-8
-"""Relative: a document keeps 9 significant digits of each cost it was computed from."""
-
+from netprobe.plan.ring import ring_cost
 
 MESSAGE_BYTES = 1_000_000
-"""The message whose time is the cost of a hop where only goodput was measured."""
+"""The message whose time is the cost of a link where only goodput was measured, and no size is asked for."""
+
+
+def links_of(document: Map, size_bytes: int | None = None) -> Links:
+    """Costs of the map's links: half the denoised round trip, and with a size the time of its bytes by goodput.
+
+    Where the groups are those of goodput the latency is not known and taken for 0, and a size of
+    `MESSAGE_BYTES` is meant unless another is given. Raises InputError for a size and a map without goodput.
+    """
+    beta = document.layers.beta
+    if document.grouped_by != "rtt":
+        size = MESSAGE_BYTES if size_bytes is None else size_bytes
+        # 0 where there is a place, NaN where there is none.
+        return Links(
+            alpha_s=document.distance * 0.0, beta_s_per_byte=document.distance.copy(), size_bytes=size
+        )
+    half = document.distance / 2.0
+    if size_bytes is None:
+        return Links(alpha_s=half)
+    if beta is None:
+        raise InputError(
+            "a size was given, and the map knows no goodput: scan with --measure rtt,goodput, or leave --size out"
+        )
+    return Links(alpha_s=half, beta_s_per_byte=beta.distance.copy(), size_bytes=size_bytes)
 
 
 def one_way_cost_s(document: Map) -> FloatMatrix:
-    """Cost [src, dst] of a hop, in seconds; NaN for unplaced hosts.
-
-    Half the denoised round-trip time, or where the map's groups are those of goodput the time that
-    `message_bytes` take (beta of Hockney's model, its alpha not known).
-    """
+    """Cost [src, dst] of a hop of a ring, in seconds; NaN for unplaced hosts (`links_of` without a size asked for)."""
     size = message_bytes(document)
     return document.distance / 2.0 if size is None else document.distance * size
 
 
-def message_bytes(document: Map) -> int | None:
-    """Size of the message whose time is the cost of a hop; None where the cost is half a round trip."""
-    return None if document.grouped_by == "rtt" else MESSAGE_BYTES
+def message_bytes(document: Map, size_bytes: int | None = None) -> int | None:
+    """Size of the buffer whose time is priced, ``size_bytes`` being asked for; None: latency alone is."""
+    return links_of(document, size_bytes).size_bytes
 
 
 def build_order_plan(
@@ -48,6 +77,7 @@ def build_order_plan(
     cost_s: FloatMatrix,
     groups: Sequence[Group] = (),
     *,
+    algorithm: str = "ring",
     objective: Objective = "sum",
     root: str | None = None,
     seed: int = 0,
@@ -55,137 +85,140 @@ def build_order_plan(
     left_out: Sequence[str] = (),
     iterations: int | None = None,
     keep_given: str | None = None,
+    beta_s_per_byte: FloatMatrix | None = None,
     size_bytes: int | None = None,
+    readings: Readings | None = None,
+    time_s: float | None = None,
+    maximize: bool = False,
+    exact_s: float | None = None,
 ) -> OrderPlan:
     """The plan for ``hosts`` (as given) on ``cost_s`` [src, dst], seconds one-way, in the order of ``hosts``.
 
-    Hosts in ``left_out`` get no rank, and their rows and columns are ignored. ``groups`` are only counted
-    against. ``root`` is the name of rank 0 (default: the first given host that has a rank).
+    With ``beta_s_per_byte`` [src, dst] a transfer costs its share of ``size_bytes`` besides. Hosts in
+    ``left_out`` get no rank, and their rows and columns are ignored. ``groups`` are only counted against.
+    ``root`` is the name of rank 0 (default: the first given host that has a rank).
 
-    ``keep_given`` is a reason not to search: the given order is kept, turned to the root, and priced.
-    ``size_bytes`` is written down: the costs are of a message of that size (`message_bytes`).
+    ``readings`` (all of them in the order of ``hosts``) add what a map alone does not say: a share of the readings
+    to search on, and folds to judge orders by. ``keep_given`` is a reason not to search: the given order is
+    kept, under the root, and priced. ``iterations`` bounds each search; ``time_s`` repeats searches for so long,
+    and ``exact_s`` polishes the order of a few hosts by CP-SAT: with either, bytes depend on the machine.
+    ``maximize`` also seeks the dearest order.
 
-    Raises InputError for a missing or impossible cost, an unknown root, or when no host is left.
+    Raises InputError for a missing or impossible cost, an unknown root or algorithm, or when no host is left.
     """
+    model = cost_model(algorithm)
+    if objective == "bottleneck" and algorithm != "ring":
+        raise InputError(f"the objective bottleneck is one of the algorithm ring, and not of {algorithm}")
     names = [host.name for host in hosts]
-    if len(set(names)) != len(names):
-        raise InputError("a host is listed twice")
-    unknown = sorted(set(left_out) - set(names))
-    if unknown:
-        raise InputError(f"host {unknown[0]!r} is to be left out, and is none of the {len(names)} hosts")
-    if cost_s.shape != (len(hosts), len(hosts)):
-        raise InputError(f"costs of shape {cost_s.shape} for {len(hosts)} hosts")
-    ranked = [name for name in names if name not in set(left_out)]
-    if not ranked:
-        raise InputError("no host is left to order: none has a reading")
+    ranked = _ranked(names, left_out)
+    _check_limits(model, time_s, exact_s, len(ranked))
+    for what, matrix in (("costs", cost_s), ("times a byte", beta_s_per_byte)):
+        if matrix is not None and matrix.shape != (len(hosts), len(hosts)):
+            raise InputError(f"{what} of shape {matrix.shape} for {len(hosts)} hosts")
     first = ranked[0] if root is None else root
     if first not in ranked:
         why = "has no reading" if first in names else f"is none of the {len(names)} hosts"
         raise InputError(f"root {first!r} {why}")
     kept = [i for i in natural_order(hosts) if names[i] in set(ranked)]
-    cost = cost_s[np.ix_(kept, kept)]
-    _check_costs(cost, [names[i] for i in kept])
+    _check_costs(cost_s, kept, names, "cost")
+    if beta_s_per_byte is not None:
+        _check_costs(beta_s_per_byte, kept, names, "time a byte")
+    link = Links(alpha_s=cost_s, beta_s_per_byte=beta_s_per_byte, size_bytes=size_bytes).among(kept)
     index = {names[i]: at for at, i in enumerate(kept)}
-    costs: tuple[float, float, float | None]
-    if keep_given is None:
-        ring = solve_ring(
-            cost,
-            objective=objective,
-            seed=seed,
-            start=[index[name] for name in ranked],
-            root=index[first],
-            iterations=iterations,
-        )
-        order = [names[kept[at]] for at in ring.order]
-        costs = (ring.cost_s, ring.cost_given_s, ring.lower_bound_s)
-    else:
-        order = _from(ranked, first)
-        price = ring_cost(cost, [index[name] for name in order], objective)
-        costs = (price, price, None)
+    given = turned([index[name] for name in ranked], index[first], model)
+    common = {
+        "seed": seed,
+        "parents": list(parents),
+        "hosts": [plain_host(host) for host in hosts],
+        "collective": model.collective,
+        "algorithm": algorithm,
+        "objective": objective,
+        "size_bytes": size_bytes,
+        "left_out": [name for name in names if name in set(left_out)],
+    }
+    cost_given = price(model, objective, given, link)
     group_of = group_by_host(groups) if groups else None
-    plan = OrderPlan(
-        seed=seed,
-        parents=list(parents),
-        hosts=[plain_host(host) for host in hosts],
-        objective=objective,
-        size_bytes=size_bytes,
-        order=order,
-        kept_given=keep_given,
-        cost_s=round_float(costs[0]),
-        cost_given_s=round_float(costs[1]),
-        lower_bound_s=None if costs[2] is None else round_float(costs[2]),
-        crossings=_crossings(order, group_of),
-        crossings_given=_crossings(ranked, group_of),
-        left_out=[name for name in names if name in set(left_out)],
+
+    def named(order: Sequence[int]) -> list[str]:
+        return [names[kept[at]] for at in order]
+
+    if keep_given is not None:
+        found = {"kept_given": keep_given, "cost_s": round_float(cost_given)}
+        order = given
+    else:
+        search = link if readings is None or readings.search is None else readings.search.among(kept)
+        made = _candidates(model, objective, link, search, given, seed, iterations, time_s, exact_s)
+        folds = () if readings is None else readings.folds
+        held = held_out_costs(model, objective, folds, kept, given, seed=seed, iterations=iterations)
+        costs = {entry.kind: price(model, objective, entry.order, link) for entry in made}
+        on_search = {entry.kind: price(model, objective, entry.order, search) for entry in made}
+        choice = choose(costs, on_search, held, alike=_alike(model, objective, made, link))
+        chosen = next(entry for entry in made if entry.kind == choice.kind)
+        order = list(chosen.order)
+        cost = costs[choice.kind]
+        bounds = [entry.lower_bound for entry in made if entry.lower_bound is not None]
+        bound = bounds[0] if bounds else model.lower_bound(link)
+        bound = min(bound, cost)
+        found = {
+            "kept_given": choice.kept_given,
+            "cost_s": round_float(cost),
+            "lower_bound_s": round_float(bound),
+            "gap": gap(round_float(cost), round_float(bound)),
+            "cost_random": random_orders(model, objective, link, seed=seed),
+            "held_out": _held_out(readings, held, choice.kind),
+            "solver": OrderSolver(
+                kind=choice.kind,
+                candidates_s={kind: round_float(value) for kind, value in costs.items()},
+                held_out_s={kind: round_float(value) for kind, value in held.items()},
+                raw_share=0.0
+                if search is link or model.name == "ring"
+                else (readings or Readings()).raw_share,
+                runs=sum(entry.runs for entry in made),
+                steps=sum(entry.steps for entry in made),
+                text=choice.why,
+            ),
+            "advice": advice(choice, cost, cost_given, held),
+        }
+    if maximize:
+        worst = worst_candidate(model, objective, link, given, seed=seed, iterations=iterations)
+        found |= {
+            "cost_worst_s": round_float(price(model, objective, worst, link)),
+            "order_worst": named(worst),
+        }
+    is_ring = algorithm in RINGS
+    plan = OrderPlan.model_validate(
+        {
+            **common,
+            **found,
+            "order": named(order),
+            "cost_given_s": round_float(cost_given),
+            "crossings": crossings_of(named(order), group_of) if is_ring else None,
+            "crossings_given": crossings_of(ranked, group_of) if is_ring else None,
+        }
     )
     verify_plan(plan)
     return plan
 
 
-def verify_order_plan(plan: Plan) -> None:
-    """Prove what a plan says of itself. Raises ValueError naming the first fault.
-
-    The model has already checked the permutation and the range of each number.
-    """
-    if not isinstance(plan, OrderPlan):
-        raise ValueError("is no order plan")
-    if not plan.order:
-        raise ValueError("order is empty")
-    count = len(plan.order)
-    slack = 1 + DIGITS
-    for key in ("cost_s", "cost_given_s", "lower_bound_s"):
-        value = getattr(plan, key)
-        if value is not None and not math.isfinite(value):
-            raise ValueError(f"{key} is {value}")
-    if plan.cost_s > plan.cost_given_s * slack:
-        raise ValueError("cost_s is above cost_given_s: an order plan never makes the given order worse")
-    given = [host.name for host in plan.hosts if host.name not in set(plan.left_out)]
-    if plan.kept_given is not None and _from(given, plan.order[0]) != list(plan.order):
-        raise ValueError("kept_given says the given order was kept, and order is another")
-    if plan.lower_bound_s is not None and plan.lower_bound_s > plan.cost_s * slack:
-        raise ValueError("lower_bound_s is above cost_s")
-    for key in ("crossings", "crossings_given"):
-        value = getattr(plan, key)
-        if value is not None and (value > count or value == 1):
-            raise ValueError(f"{key} is {value}: a ring of {count} hosts has 0 or 2 to {count}")
+def gap(cost_s: float, lower_bound_s: float) -> float:
+    """By how much a cost is above its bound, as a share of it; 0 where both are 0. Derived: it is checked again."""
+    if cost_s <= lower_bound_s:
+        return 0.0
+    return round_float(cost_s / lower_bound_s - 1.0) if lower_bound_s > 0 else 0.0
 
 
-def verify_against_map(plan: OrderPlan, document: Map, *, source: str | None = None) -> None:
-    """Recompute the plan's costs and crossings on the map it was made from.
-
-    Raises DocumentError when the hosts differ, when the plan names another map as its parent, or when
-    a number does not come out again within the digits a document keeps.
-    """
-    check_same_hosts(list(plan.hosts), list(document.hosts), what="the map", source=source)
-    maps = [parent for parent in plan.parents if parent.schema_.startswith("netprobe.map/")]
-    if maps and canonical_sha256(document) not in {parent.sha256 for parent in maps}:
-        raise DocumentError("was made from another map than this one", source=source)
-    if plan.size_bytes != message_bytes(document):
-        raise DocumentError(
-            f"size_bytes is {plan.size_bytes}, and of this map it is {message_bytes(document)}", source=source
-        )
-    index = {host.name: at for at, host in enumerate(document.hosts)}
-    cost = one_way_cost_s(document)
-    given = [host.name for host in plan.hosts if host.name not in set(plan.left_out)]
-    group_of = group_by_host(document.groups)
-    for what, order, stated in (
-        ("cost_s", plan.order, plan.cost_s),
-        ("cost_given_s", given, plan.cost_given_s),
-    ):
-        true = ring_cost(cost, [index[name] for name in _from(order, plan.order[0])], plan.objective)
-        if not math.isclose(true, stated, rel_tol=DIGITS, abs_tol=0.0):
-            raise DocumentError(f"{what} is {stated:.9g}, and on this map it is {true:.9g}", source=source)
-    for what, order, count in (
-        ("crossings", plan.order, plan.crossings),
-        ("crossings_given", given, plan.crossings_given),
-    ):
-        if count is not None and count != _crossings(order, group_of):
-            raise DocumentError(f"{what} is {count}, which is not what this map says", source=source)
-
-
-def group_by_host(groups: Sequence[Group]) -> dict[str, str]:
-    """Group id of each grouped host."""
-    return {name: group.id for group in groups for name in group.hosts}
+def advice(choice: Choice, cost_s: float, cost_given_s: float, held: Mapping[str, float]) -> str:
+    """What the figures say, in a sentence."""
+    if choice.kept_given is not None:
+        return f"keep your order: {choice.kept_given}"
+    if choice.kind == "given" or (not held and cost_given_s <= cost_s):
+        return "keep your order: none that costs less was found"
+    if held and held[_judged(choice.kind)] > 0:
+        gain = held["given"] / held[_judged(choice.kind)]
+        return f"use this order: yours costs {gain:.2f}x as much on readings that the search did not see"
+    if cost_given_s <= cost_s * (1 + CLOSE):
+        return f"your order is already within {CLOSE:.0%} of this one"
+    return "use this order; what it saves is what the map says, and no reading was held out to check it"
 
 
 def plain_host(host: Host) -> Host:
@@ -193,28 +226,107 @@ def plain_host(host: Host) -> Host:
     return Host.model_validate({key: getattr(host, key) for key in Host.model_fields})
 
 
-def _crossings(order: Sequence[str], group_of: dict[str, str] | None) -> int | None:
-    """Crossings; a host in no group is a group of its own."""
-    if group_of is None:
-        return None
-    return crossings(range(len(order)), [group_of.get(name, f"\0{name}") for name in order])
+def _judged(kind: str) -> str:
+    return "annealed" if kind == "polished" else kind
 
 
-def _from(order: Sequence[str], first: str) -> list[str]:
-    place = list(order).index(first)
-    return [*order[place:], *order[:place]]
+def _candidates(
+    model: CostModel,
+    objective: Objective,
+    link: LinkCost,
+    search: LinkCost,
+    given: Sequence[int],
+    seed: int,
+    iterations: int | None,
+    time_s: float | None,
+    exact_s: float | None,
+) -> list[Candidate]:
+    """Given, leaf, sought, and where it is asked for polished; a sum of hops is sought on the map's own costs."""
+    if is_sum_ring(model, objective):
+        search = link
+    leaf = leaf_candidate(model, objective, link, given[0])
+    sought = sought_candidate(
+        model, objective, search, given, leaf.order, seed=seed, iterations=iterations, time_s=time_s
+    )
+    found = [Candidate(kind="given", order=tuple(given)), sought]
+    if not is_sum_ring(model, objective):
+        found.insert(1, leaf)
+    if model.name in RINGS and search is not link:
+        # What was proven of the costs searched on says nothing of the map's.
+        found[-1] = Candidate(kind="ring", order=sought.order, runs=sought.runs, steps=sought.steps)
+    if exact_s is not None:
+        better = polish(model, search, sought.order, seconds=exact_s, seed=seed)
+        if model.cost(better.order, search) < model.cost(sought.order, search):
+            found.append(Candidate(kind="polished", order=better.order))
+    return found
 
 
-def _check_costs(cost: FloatMatrix, names: Sequence[str]) -> None:
-    work = cost.copy()
+def _alike(model: CostModel, objective: Objective, made: Sequence[Candidate], link: LinkCost) -> bool:
+    """Whether the given order may be kept for being nearly as good.
+
+    A largest hop says nothing of the others, which share the uplinks: the sum of the hops has to be near too.
+    """
+    if model.name not in RINGS or is_sum_ring(model, objective):
+        return True
+    sums = [ring_cost(link.matrix(), entry.order) for entry in made]
+    return sums[0] <= min(sums) * (1 + CLOSE)
+
+
+def _raw_share(model: CostModel, objective: Objective, readings: Readings | None) -> float:
+    if readings is None or readings.search is None or is_sum_ring(model, objective):
+        return 0.0
+    return readings.raw_share
+
+
+def _held_out(readings: Readings | None, held: Mapping[str, float], kind: str) -> HeldOutOrders:
+    if readings is None:
+        return HeldOutOrders(text="not known: the scan of the map was not given")
+    if not held:
+        return HeldOutOrders(text=readings.text or "not known: the scan of the map was not given")
+    return HeldOutOrders(
+        folds=len(readings.folds),
+        pairs=readings.pairs,
+        cost_s=round_float(held[_judged(kind)]),
+        cost_given_s=round_float(held["given"]),
+        cost_leaf_s=round_float(held["leaf"]),
+        text=readings.text,
+    )
+
+
+def _check_limits(model: CostModel, time_s: float | None, exact_s: float | None, hosts: int) -> None:
+    if exact_s is not None:
+        if model.name in RINGS:
+            raise InputError(
+                f"an exact search of {model.name}: its own solver proves small rings, leave it out"
+            )
+        check_polish(hosts)
+    for what, value in (("a time", time_s), ("an exact search", exact_s)):
+        if value is not None and not 0 < value <= 86_400:
+            raise InputError(f"{what} of {value:g} s: more than 0 and at most 86400 are needed")
+
+
+def _ranked(names: Sequence[str], left_out: Sequence[str]) -> list[str]:
+    if len(set(names)) != len(names):
+        raise InputError("a host is listed twice")
+    unknown = sorted(set(left_out) - set(names))
+    if unknown:
+        raise InputError(f"host {unknown[0]!r} is to be left out, and is none of the {len(names)} hosts")
+    ranked = [name for name in names if name not in set(left_out)]
+    if not ranked:
+        raise InputError("no host is left to order: none has a reading")
+    return ranked
+
+
+def _check_costs(matrix: FloatMatrix, kept: Sequence[int], names: Sequence[str], what: str) -> None:
+    work = matrix[np.ix_(kept, kept)]
     np.fill_diagonal(work, 0.0)
     bad = np.argwhere(~np.isfinite(work) | (work < 0))
     if len(bad):
         src, dst = bad[0].tolist()
         value = work[src, dst]
-        what = "is missing" if np.isnan(value) else f"is {value}"
+        is_ = "is missing" if np.isnan(value) else f"is {value}"
         raise InputError(
-            f"the cost from {names[src]} to {names[dst]} {what}: a number of at least 0 is needed"
+            f"the {what} from {names[kept[src]]} to {names[kept[dst]]} {is_}: a number of at least 0 is needed"
         )
 
 
@@ -223,6 +335,6 @@ register(
         kind="order",
         model=OrderPlan,
         verify=verify_order_plan,
-        summary="hosts in rank order for a ring all-reduce",
+        summary="hosts in rank order for one algorithm of a collective",
     )
 )

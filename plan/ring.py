@@ -5,8 +5,7 @@ hosts cost c[0][1] + c[1][0]. Costs are directed, in seconds one-way (half a rou
 
 The pieces: a pure search (moves, compiled), the starts (construct), proofs for a few hosts (exact) and bounds for
 the rest (bounds, onetree). Work is limited by kicks and done in whole units, so the same input, seed and kicks give
-the same ring on every machine, compiled or not. Where numba is installed, fleets of COMPILED_FROM hosts
-and more get more kicks.
+the same ring on every machine, compiled or not.
 """
 
 from __future__ import annotations
@@ -34,12 +33,10 @@ K = TypeVar("K")
 K_contra = TypeVar("K_contra", contravariant=True)
 KICKS_A_HOST = 40
 MOST_KICKS = 10_240
-COMPILED_KICKS_A_HOST = 100
-MOST_COMPILED_KICKS = 102_400
 DIRECTED_SHARE = 0.4
 """Of the kicks, since a move on directed costs takes two to three times as long."""
-COMPILED_FROM = 48
-"""Hosts. Fewer are done as soon in plain Python as numba is imported, and get the same kicks either way."""
+COMPILED_FROM = 192
+"""Hosts. Fewer are done in plain Python sooner than numba compiles, which takes half a minute the first time."""
 LOOK_AT_CLOCK = 0.1
 """Seconds of kicks between two looks at the clock."""
 TIE = 1e-9
@@ -107,8 +104,7 @@ def solve_ring(
     itself when nothing found is better by more than 1e-9 of its cost. ``root`` (default: the first of the
     given order) comes first. With symmetric costs both directions cost the same; the one in which host 0 is
     followed by its smaller neighbour is taken. ``iterations`` bounds the kicks of the search (default: 40
-    a host, at most MOST_KICKS, and 100 a host when compiled; fewer when directed). Up to MAX_EXACT_HOSTS hosts
-    the ring is proven best.
+    a host, at most MOST_KICKS; fewer when directed). Up to MAX_EXACT_HOSTS hosts the ring is proven best.
 
     ``time_s`` stops the search early, which gives up that the same seed gives the same ring: how far it came
     depends on the machine. ``compiled`` (default: where numba is installed, from COMPILED_FROM hosts on) says how
@@ -244,10 +240,7 @@ class _Work:
         """The kicks of one search."""
         if self.iterations is not None:
             return max(0, self.iterations)
-        if self.compiled is None or self.hosts < COMPILED_FROM:
-            kicks = min(KICKS_A_HOST * self.hosts, MOST_KICKS)
-        else:
-            kicks = min(COMPILED_KICKS_A_HOST * self.hosts, MOST_COMPILED_KICKS)
+        kicks = min(KICKS_A_HOST * self.hosts, MOST_KICKS)
         return int(kicks * DIRECTED_SHARE) if directed else kicks
 
 

@@ -153,24 +153,59 @@ def fold_names(names: Sequence[str], most: int = 16) -> str:
 
 
 def order_text(plan: OrderPlan) -> str:
-    """The order and what it gains."""
-    what = "sum of one-way times round the ring" if plan.objective == "sum" else "slowest hop of the ring"
-    if plan.size_bytes is not None:
-        what += f", for {plan.size_bytes / 1e6:g} MB a hop by goodput"
+    """The order, what it costs beside other orders, how far from the bound, and what to do."""
+    what = _what_is_priced(plan)
     gain = plan.cost_given_s / plan.cost_s if plan.cost_s else 1.0
     line = f"{what}: {seconds(plan.cost_given_s)} as given, {seconds(plan.cost_s)} in this order"
     if plan.kept_given is not None:
         line = f"your order is kept: {plan.kept_given} ({what}: {seconds(plan.cost_s)})"
     elif gain > 1.0005:
         line += f" ({gain:.2f}x)"
+    elif plan.solver is not None and plan.solver.kind != "given" and plan.held_out and plan.held_out.folds:
+        line += ": alike on the map"
     else:
         line += ": your order is already as good"
     if plan.crossings is not None and plan.crossings_given is not None:
         line += f"; ring hops between groups: {plan.crossings_given} before, {plan.crossings} after"
-    lost = (
-        f"\nleft out, for they have no place on the map: {fold_names(plan.left_out)}" if plan.left_out else ""
-    )
-    return f"order, rank 0 first: {fold_names(plan.order, 64)}\n{line}{lost}"
+    lines = [f"order, rank 0 first: {fold_names(plan.order, 64)}", line, *_beside(plan)]
+    if plan.left_out:
+        lines.append(f"left out, for they have no place on the map: {fold_names(plan.left_out)}")
+    return "\n".join(lines)
+
+
+def _what_is_priced(plan: OrderPlan) -> str:
+    what = f"cost of {plan.algorithm}"
+    if plan.algorithm == "ring":
+        ring = "sum of one-way times round the ring", "slowest hop of the ring"
+        what = ring[0] if plan.objective == "sum" else ring[1]
+    if plan.size_bytes is not None:
+        what += f", for {plan.size_bytes / 1e6:g} MB{' a hop' if plan.algorithm == 'ring' else ''} by goodput"
+    return what
+
+
+def _beside(plan: OrderPlan) -> list[str]:
+    """The figures that an order was compared with, as far as the plan has them."""
+    lines = []
+    if plan.cost_random is not None and plan.lower_bound_s is not None:
+        spread = plan.cost_random
+        bound = seconds(plan.lower_bound_s)
+        line = f"random orders: mean {seconds(spread.mean_s)}, least of {spread.orders} {seconds(spread.least_s)}"
+        if plan.cost_worst_s is not None:
+            line += f"; dearest found: {seconds(plan.cost_worst_s)}"
+        gap = "" if plan.gap is None else f" (gap {plan.gap:.1%})"
+        lines.append(f"{line}; no order is below {bound}{gap}")
+    held = plan.held_out
+    if held is not None and held.cost_s is not None:
+        given, leaf = seconds(held.cost_given_s), seconds(held.cost_leaf_s)
+        lines.append(
+            f"on readings held out: {given} as given, {leaf} with groups in a row, "
+            f"{seconds(held.cost_s)} in this kind of order"
+        )
+    elif held is not None:
+        lines.append(f"on readings held out: {held.text}")
+    if plan.advice is not None and plan.kept_given is None:
+        lines.append(plan.advice)
+    return lines
 
 
 def unplaced_text(map_: Map) -> list[str]:

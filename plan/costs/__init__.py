@@ -43,7 +43,7 @@ MODELS: dict[str, CostModel] = {
 def cost_model(name: str) -> CostModel:
     """The model called ``name``. Raises InputError that lists the known ones."""
     if name not in MODELS:
-        raise InputError(f"no collective {name[:60]!r}: known are {', '.join(MODELS)}")
+        raise InputError(f"no algorithm {name[:60]!r}: known are {', '.join(MODELS)}")
     return MODELS[name]
 
 

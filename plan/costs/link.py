@@ -52,6 +52,11 @@ class LinkCost:
         """Number of hosts."""
         return len(self.alpha_s)
 
+    @property
+    def flat(self) -> tuple[FloatMatrix, FloatMatrix | None]:
+        """Latencies, and times of the whole buffer (None: not priced), (N * N,) each, [src * N + dst]."""
+        return self._flat
+
     def seconds(self, src: Ranks, dst: Ranks, share: FloatMatrix) -> FloatMatrix:
         """Cost of each transfer of ``share`` (0..1] of the buffer from host ``src`` to host ``dst``."""
         alpha, whole = self._flat

@@ -10,10 +10,11 @@ import pytest
 from netprobe.core.capacity import Capacity
 from netprobe.core.document import Document, canonical_sha256, load_document
 from netprobe.core.map import Map
+from netprobe.core.plan import OrderPlan
 from netprobe.core.scan import Scan
 from netprobe.core.verify import Verify
 from netprobe.lab import load_truth
-from netprobe.plan import load_plan
+from netprobe.plan import load_plan, verify_against_map
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 
@@ -47,6 +48,7 @@ GOLDEN = Path(__file__).parent.parent / "golden"
             lambda path: load_document(Verify, path),
             "c153c6909dfff094a0768993f34802212703da10abac6abafa7ac6962578cde3",
         ),
+        ("plan-1.1.json", load_plan, "b3ee738f38ccd15bc1010295357c1db6a1c09e65a6d5393cba0197e9259257f5"),
         ("truth-1.0.json", load_truth, "47e5fed535552f5ac76e903b8e0165de6c4ffb0d33e19fb0cfcc6acacb806f1f"),
     ],
 )
@@ -59,12 +61,14 @@ def test_an_old_document_loads_with_its_old_hash(
 def test_children_name_their_parents() -> None:
     scan, map_ = load_document(Scan, GOLDEN / "scan-1.0.json"), load_document(Map, GOLDEN / "map-1.0.json")
     assert [parent.sha256 for parent in map_.parents] == [canonical_sha256(scan)]
-    assert [parent.sha256 for parent in load_plan(GOLDEN / "plan-1.0.json").parents] == [
-        canonical_sha256(map_)
-    ]
+    for name in ("plan-1.0.json", "plan-1.1.json"):
+        plan = load_plan(GOLDEN / name)
+        assert [parent.sha256 for parent in plan.parents] == [canonical_sha256(map_)]
+        assert isinstance(plan, OrderPlan)
+        verify_against_map(plan, map_)
 
-    verify, plan = load_document(Verify, GOLDEN / "verify-1.0.json"), load_plan(GOLDEN / "plan-1.0.json")
-    assert [parent.sha256 for parent in verify.parents] == [canonical_sha256(plan), canonical_sha256(map_)]
+    verify, first = load_document(Verify, GOLDEN / "verify-1.0.json"), load_plan(GOLDEN / "plan-1.0.json")
+    assert [parent.sha256 for parent in verify.parents] == [canonical_sha256(first), canonical_sha256(map_)]
 
 
 def test_a_golden_scan_has_every_measurement_and_its_capacity_names_it() -> None:

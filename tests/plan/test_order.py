@@ -15,7 +15,18 @@ from netprobe.core.hosts import Host
 from netprobe.core.map import Grouping, Layers, Map, RttLayer, Verdict
 from netprobe.core.plan import Objective, OrderPlan
 from netprobe.core.scan import ScannedHost
-from netprobe.plan import build_order_plan, one_way_cost_s, verify_against_map, verify_plan
+from netprobe.plan import (
+    Fold,
+    Links,
+    Readings,
+    build_order_plan,
+    links_of,
+    one_way_cost_s,
+    verify_against_map,
+    verify_plan,
+)
+from netprobe.plan.costs import MODELS
+from netprobe.plan.held_out import choose
 from tests.plan.fleets import groups_of, named, rack_fleet
 
 
@@ -148,3 +159,186 @@ def test_a_plan_is_checked_against_its_map() -> None:
     fewer = build_order_plan(named(3), np.full((3, 3), 1e-4))
     with pytest.raises(DocumentError, match="its hosts differ"):
         verify_against_map(fewer, document)
+
+
+@settings(deadline=None, max_examples=12)
+@given(st.sampled_from(list(MODELS)), st.integers(1, 24), st.integers(0, 99), st.booleans())
+def test_a_plan_of_any_algorithm_proves_itself(algorithm: str, size: int, seed: int, sized: bool) -> None:
+    rng = np.random.default_rng(seed)
+    cost = rng.random((size, size)) * 1e-4
+    more = {"beta_s_per_byte": rng.random((size, size)) * 1e-9, "size_bytes": 10**6} if sized else {}
+    plan = build_order_plan(
+        named(size),
+        cost,
+        algorithm=algorithm,
+        root=f"n{size}",
+        seed=seed,
+        iterations=30,
+        maximize=True,
+        **more,  # type: ignore[arg-type]
+    )
+    assert plan.order[0] == f"n{size}" and sorted(plan.order) == sorted(host.name for host in plan.hosts)
+    assert plan.lower_bound_s is not None and plan.gap is not None and plan.cost_worst_s is not None
+    assert plan.lower_bound_s <= plan.cost_s * (1 + 1e-8) <= plan.cost_given_s * (1 + 2e-8)
+    assert plan.cost_random is not None and plan.cost_random.orders >= 50
+    assert plan.collective == MODELS[algorithm].collective and plan.schema_ == "netprobe.plan/1.1"
+    again = build_order_plan(
+        named(size),
+        cost,
+        algorithm=algorithm,
+        root=f"n{size}",
+        seed=seed,
+        iterations=30,
+        maximize=True,
+        **more,  # type: ignore[arg-type]
+    )
+    assert canonical_sha256(again) == canonical_sha256(plan)
+    assert OrderPlan.model_validate(dump(plan)) == plan
+
+
+@settings(deadline=None, max_examples=4)
+@given(st.randoms(use_true_random=False), st.sampled_from(["halving-doubling", "nccl-tree", "bcube"]))
+def test_the_order_of_the_list_decides_only_the_root_of_any_algorithm(
+    rng: random.Random, algorithm: str
+) -> None:
+    hosts, shuffle = named(16), list(range(1, 16))
+    plain = plan_of(hosts, [0, *shuffle], algorithm=algorithm, iterations=200)
+    rng.shuffle(shuffle)
+    other = plan_of(hosts, [0, *shuffle], algorithm=algorithm, iterations=200)
+    assert other.order[0] == plain.order[0] == "n1"
+    # Annealing also starts from the given order: what it finds may differ, by little, and the rest may not.
+    assert (other.lower_bound_s, other.cost_random) == (plain.lower_bound_s, plain.cost_random)
+    assert other.crossings is None
+
+
+@pytest.mark.parametrize("algorithm", [name for name in MODELS if name != "ring"])
+def test_racks_are_found_by_every_algorithm(algorithm: str) -> None:
+    cost, _ = rack_fleet((8, 8), 5, noise=0.01)
+    plan = build_order_plan(named(16), cost, algorithm=algorithm, seed=1, iterations=2000)
+    assert plan.cost_random is not None
+    assert plan.cost_s <= plan.cost_random.mean_s
+
+
+def readings_for(cost: np.ndarray, unseen: np.ndarray) -> Readings:
+    seen, held = Links(alpha_s=cost), Links(alpha_s=unseen)
+    return Readings(
+        search=seen,
+        raw_share=0.1,
+        folds=(Fold(denoised=seen, search=seen, unseen=held),) * 2,
+        pairs=120,
+        text="made up",
+    )
+
+
+def test_an_order_tuned_to_noise_is_not_taken() -> None:
+    rng = np.random.default_rng(3)
+    noise = rng.random((16, 16)) * 1e-4 + 1e-4
+    np.fill_diagonal(noise, 0.0)
+    flat = np.full((16, 16), 1e-4)
+    plan = build_order_plan(
+        named(16), noise, algorithm="halving-doubling", iterations=300, readings=readings_for(noise, flat)
+    )
+    assert plan.kept_given is not None and plan.order == [host.name for host in plan.hosts]
+    assert plan.cost_s == plan.cost_given_s and plan.advice is not None and "keep your order" in plan.advice
+    assert plan.held_out is not None and plan.held_out.cost_s == plan.held_out.cost_given_s
+    # Where the readings agree with it the same order is taken.
+    plan = build_order_plan(
+        named(16), noise, algorithm="halving-doubling", iterations=300, readings=readings_for(noise, noise)
+    )
+    assert plan.kept_given is None and plan.solver is not None and plan.solver.kind != "given"
+    assert plan.held_out is not None and plan.held_out.cost_s is not None
+    assert plan.held_out.cost_s < (plan.held_out.cost_given_s or 0.0) and "yours costs" in (plan.advice or "")
+
+
+@pytest.mark.parametrize(
+    ("costs", "held", "kind", "kept"),
+    [
+        ({"given": 2.0, "leaf": 1.5, "annealed": 1.0}, {}, "annealed", False),
+        ({"given": 1.0, "leaf": 1.5, "annealed": 1.0}, {}, "given", False),
+        (
+            {"given": 2.0, "leaf": 1.5, "annealed": 1.0},
+            {"given": 2, "leaf": 1.5, "annealed": 3},
+            "leaf",
+            False,
+        ),
+        (
+            {"given": 2.0, "leaf": 1.5, "annealed": 1.0},
+            {"given": 1.01, "leaf": 1, "annealed": 3},
+            "given",
+            True,
+        ),
+        # What would make the given order dearer on the map is no candidate.
+        (
+            {"given": 1.0, "leaf": 1.5, "annealed": 1.0},
+            {"given": 3, "leaf": 1, "annealed": 2},
+            "annealed",
+            False,
+        ),
+        ({"given": 2.0, "polished": 0.9, "annealed": 1.0}, {"given": 3, "annealed": 2}, "polished", False),
+    ],
+)
+def test_the_least_cost_on_readings_held_out_decides(
+    costs: dict[str, float], held: dict[str, float], kind: str, kept: bool
+) -> None:
+    choice = choose(costs, costs, held)
+    assert (choice.kind, choice.kept_given is not None) == (kind, kept)
+
+
+def test_bad_requests_of_algorithms_are_refused() -> None:
+    cost = np.full((3, 3), 1e-4)
+    for more, message in (
+        ({"algorithm": "star"}, "no algorithm 'star'"),
+        ({"algorithm": "bcube", "objective": "bottleneck"}, "bottleneck is one of the algorithm ring"),
+        ({"algorithm": "bcube", "exact_s": -1.0}, "exact search of -1 s"),
+        ({"time_s": 0.0}, "a time of 0 s"),
+        ({"time_s": float("nan")}, "a time of nan s"),
+        ({"exact_s": 1.0}, "its own solver"),
+        (
+            {"beta_s_per_byte": np.full((3, 3), np.nan), "size_bytes": 5},
+            "time a byte from n1 to n2 is missing",
+        ),
+        ({"beta_s_per_byte": np.zeros((2, 2)), "size_bytes": 5}, "times a byte of shape"),
+    ):
+        with pytest.raises(InputError, match=message):
+            build_order_plan(named(3), cost, **more)
+
+
+def test_a_plan_that_lies_is_refused() -> None:
+    plan = plan_of(named(16), list(range(16)), algorithm="bcube", iterations=50, maximize=True)
+    assert plan.solver is not None and plan.cost_random is not None
+    for change, message in (
+        ({"algorithm": "star"}, "algorithm is 'star'"),
+        ({"collective": "reduce_scatter"}, "collective is reduce_scatter"),
+        ({"objective": "bottleneck"}, "objective is bottleneck"),
+        ({"gap": 7.0}, "gap is 7"),
+        ({"lower_bound_s": None}, "gap is given"),
+        ({"order_worst": []}, "go together"),
+        ({"cost_worst_s": 0.0}, "below lower_bound_s"),
+        ({"cost_random": plan.cost_random.model_copy(update={"mean_s": 9.0})}, "not between its least_s"),
+        ({"solver": plan.solver.model_copy(update={"kind": "leaf?"})}, "does not give its kind"),
+    ):
+        with pytest.raises(DocumentError, match=message):
+            verify_plan(plan.model_copy(update=change))
+
+
+def test_a_plan_of_any_algorithm_is_checked_against_its_map() -> None:
+    document = made_map()
+    links = links_of(document)
+    plan = build_order_plan(
+        document.hosts,
+        links.alpha_s,
+        document.groups,
+        algorithm="nccl-tree",
+        root="n5",
+        iterations=60,
+        maximize=True,
+        parents=[document.parent()],
+    )
+    verify_against_map(plan, document)
+    for key in ("cost_s", "cost_given_s", "cost_worst_s"):
+        with pytest.raises(DocumentError, match=key):
+            verify_against_map(plan.model_copy(update={key: 1.0}), document)
+    with pytest.raises(
+        DocumentError, match="size_bytes is 5: a size was given, and the map knows no goodput"
+    ):
+        verify_against_map(plan.model_copy(update={"size_bytes": 5}), document)

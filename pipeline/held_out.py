@@ -1,0 +1,205 @@
+"""scan + map -> what the readings behind a map add to it: costs to search on, and folds to judge orders by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netprobe.core.document import canonical_sha256, load_document
+from netprobe.core.errors import DocumentError
+from netprobe.core.hosts import natural_order
+from netprobe.core.map import Map
+from netprobe.core.matrix import FloatMatrix, empty_matrix
+from netprobe.core.scan import Scan
+from netprobe.embed import denoise
+from netprobe.embed.records import Method
+from netprobe.pipeline import files
+from netprobe.pipeline.layers import read_layers
+from netprobe.plan import Fold, Links, Readings, links_of
+
+RAW_SHARE = 0.1
+"""Of the readings in the costs searched on, beside the denoised distances: enough to break ties by."""
+MOST_HOSTS = 256
+"""Above it nothing is held out unless asked for: each fold denoises a matrix of its own."""
+MOST_LACKING = 0.05
+"""Of the pairs may have one reading only; orders are judged on the others."""
+
+
+def is_parent(map_: Map, scan: Scan) -> bool:
+    """Whether the map was made from this very scan."""
+    return canonical_sha256(scan) in {parent.sha256 for parent in map_.parents}
+
+
+def readings_of(
+    map_: Map, scan: Scan, *, size_bytes: int | None = None, held_out: bool | None = None, seed: int = 0
+) -> Readings:
+    """What orders may be sought on and judged by, in the order of the map's hosts.
+
+    Each pair was visited twice, once from each end; of the cells of a fold's halves one has the one reading and one
+    the other, drawn by ``seed``. ``held_out`` None means up to MOST_HOSTS hosts. Raises DocumentError for
+    a scan of other hosts.
+    """
+    if [host.name for host in scan.hosts] != [host.name for host in map_.hosts]:
+        raise DocumentError("the scan lists other hosts than the map, or in another order")
+    denoised = links_of(map_, size_bytes)
+    order = natural_order(map_.hosts)
+    raw = {entry.layer: _unordered(entry.raw, order) for entry in read_layers(scan, order)}
+    wanted = {"beta"} if map_.grouped_by != "rtt" else {"rtt"} if size_bytes is None else {"rtt", "beta"}
+    if not wanted <= set(raw):
+        raise DocumentError(f"the scan has no readings of {' and '.join(sorted(wanted - set(raw)))}")
+    layers = {name: raw[name] for name in sorted(wanted)}
+    both = {name: _cells(name, matrix) for name, matrix in layers.items()}
+    search = _links(
+        {name: _mixed(_distance(map_, name), matrix) for name, matrix in both.items()},
+        denoised.size_bytes,
+    )
+    placed = [i for i in order if map_.hosts[i].name not in set(map_.unplaced)]
+    folds, pairs, text = _folds(map_, layers, placed, denoised.size_bytes, held_out, seed)
+    return Readings(search=search, raw_share=RAW_SHARE, folds=folds, pairs=pairs, text=text)
+
+
+def readings_beside(
+    map_file: Path,
+    map_: Map,
+    scan_file: Path | None,
+    *,
+    size_bytes: int | None = None,
+    held_out: bool | None = None,
+    seed: int = 0,
+) -> Readings:
+    """`readings_of` the scan in ``scan_file``, or in scan.json beside the map where that is its parent.
+
+    Raises DocumentError for a scan that was named and cannot be read, or is not the map's.
+    """
+    if map_.verdict.locality == "none":
+        return Readings()
+    path = scan_file or map_file.parent / files.SCAN
+    if scan_file is None and not path.is_file():
+        return Readings(text=f"not known: no {files.SCAN} is beside the map (--scan names one)")
+    try:
+        scan = load_document(Scan, path)
+        if not is_parent(map_, scan):
+            raise DocumentError("is not the scan that the map was made from", source=str(path))
+    except DocumentError as error:
+        if scan_file is not None:
+            raise
+        return Readings(text=f"not known: {error}")
+    return readings_of(map_, scan, size_bytes=size_bytes, held_out=held_out, seed=seed)
+
+
+def _folds(
+    map_: Map,
+    layers: dict[str, FloatMatrix],
+    placed: list[int],
+    size_bytes: int | None,
+    held_out: bool | None,
+    seed: int,
+) -> tuple[tuple[Fold, ...], int, str]:
+    """The folds, how many pairs have two readings, and what is to be said of it."""
+    count = len(placed)
+    total = count * (count - 1) // 2
+    if held_out is False:
+        return (), 0, "not asked for"
+    if held_out is None and count > MOST_HOSTS:
+        return (
+            (),
+            0,
+            f"not done above {MOST_HOSTS} hosts unless asked for (--held-out): it denoises twice more",
+        )
+    if count < 3:
+        return (), 0, "cannot tell: fewer than three hosts have no orders to tell apart"
+    at = np.ix_(placed, placed)
+    parts = {name: matrix[at] for name, matrix in layers.items()}
+    twice = ~np.any([np.isnan(part) | np.isnan(part.T) for part in parts.values()], axis=0)
+    pairs = int(np.triu(twice, 1).sum())
+    if total - pairs > MOST_LACKING * total:
+        return (
+            (),
+            pairs,
+            f"cannot tell: {total - pairs} of {total} pairs have one reading or none, and it takes two",
+        )
+    pick = np.triu(np.random.default_rng([seed, count]).random((count, count)) < 0.5, 1)
+    pick = pick | np.tril(~pick.T, -1)
+    folds = []
+    for mask in (pick, ~pick):
+        halves = {name: _half(part, mask) for name, part in parts.items()}
+        unseen = {name: _half(part, ~mask) for name, part in parts.items()}
+        if any(_alone(half) for half in halves.values()):
+            return (), pairs, "cannot tell: a host would be left without a reading in one of the halves"
+        clean = {name: denoise(half, method=_method(map_, name), seed=seed) for name, half in halves.items()}
+        mixed = {name: _mixed(clean[name], half) for name, half in halves.items()}
+        # A pair that lacks a reading costs what its half says, to every order alike.
+        for name, cells in unseen.items():
+            unseen[name] = np.where(np.isnan(cells), clean[name], cells)
+        links = [
+            _links({k: _placed(m, placed, len(map_.hosts)) for k, m in matrices.items()}, size_bytes)
+            for matrices in (clean, mixed, unseen)
+        ]
+        folds.append(Fold(denoised=links[0], search=links[1], unseen=links[2]))
+    lacking = f"; {total - pairs} of {total} pairs lack one" if pairs < total else ""
+    return tuple(folds), pairs, f"each pair's two readings, one sought on and one priced, both ways{lacking}"
+
+
+def _half(part: FloatMatrix, mask: NDArray[np.bool_]) -> FloatMatrix:
+    """(N, N) symmetric: of each pair the one cell that ``mask`` picks, NaN where that one is missing."""
+    chosen = np.where(mask, part, np.nan)
+    half: FloatMatrix = np.where(np.isnan(chosen), chosen.T, chosen)
+    np.fill_diagonal(half, 0.0)
+    return half
+
+
+def _alone(half: FloatMatrix) -> bool:
+    known = ~np.isnan(half)
+    return bool((known.sum(axis=1) < 2).any())
+
+
+def _cells(name: str, raw: FloatMatrix) -> FloatMatrix:
+    """The readings that a search may lean on.
+
+    Both readings of a round trip are of the same path, and what delays one of them only has passed: the lesser
+    of both counts. Goodput has a direction, and is used as directed.
+    """
+    if name == "rtt":
+        return np.fmin(raw, raw.T)
+    return np.where(np.isnan(raw), raw.T, raw)
+
+
+def _mixed(distance: FloatMatrix, raw: FloatMatrix) -> FloatMatrix:
+    """The denoised distances and RAW_SHARE of the readings, scaled to the same mean; a missing reading adds nothing."""
+    off = ~np.eye(len(distance), dtype=bool)
+    known = off & ~np.isnan(raw) & ~np.isnan(distance)
+    mean = float(raw[known].mean()) if known.any() else 0.0
+    if mean <= 0:
+        return distance.copy()
+    scaled = raw * (float(distance[known].mean()) / mean)
+    return np.where(np.isnan(scaled), distance, (distance + RAW_SHARE * scaled) / (1 + RAW_SHARE))
+
+
+def _links(layers: dict[str, FloatMatrix], size_bytes: int | None) -> Links:
+    beta = layers.get("beta")
+    alpha = layers["rtt"] / 2.0 if "rtt" in layers else layers["beta"] * 0.0
+    return Links(alpha_s=alpha, beta_s_per_byte=beta, size_bytes=size_bytes)
+
+
+def _distance(map_: Map, name: str) -> FloatMatrix:
+    return np.array(map_.layers.named()[name].distance)
+
+
+def _method(map_: Map, name: str) -> Method:
+    found = map_.layers.named()[name].method
+    # A method of a later version, or one made up for a test: the usual one.
+    return found if found in get_args(Method) else "ensemble"  # type: ignore[return-value]
+
+
+def _unordered(matrix: FloatMatrix, order: list[int]) -> FloatMatrix:
+    back = np.argsort(order)
+    return matrix[np.ix_(back, back)]
+
+
+def _placed(part: FloatMatrix, placed: list[int], size: int) -> FloatMatrix:
+    whole = empty_matrix(size)
+    whole[np.ix_(placed, placed)] = part
+    return whole

@@ -1,0 +1,41 @@
+"""What an order is compared with: random orders."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from netprobe.core.matrix import round_float
+from netprobe.core.plan import Objective, RandomOrders
+from netprobe.plan.candidates import price
+from netprobe.plan.costs import CostModel, LinkCost
+from netprobe.plan.costs.model import RoundModel, cached_phases
+
+MOST_ORDERS, FEWEST_ORDERS = 1000, 50
+CELLS = 20_000_000
+"""Transfers priced in all; large fleets get fewer random orders."""
+AT_ONCE = 2_000_000
+PERCENTAGES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
+
+
+def random_orders(model: CostModel, objective: Objective, link_cost: LinkCost, *, seed: int) -> RandomOrders:
+    """Costs of random orders of all hosts, drawn by ``seed``: as many as are quickly priced, 50 to 1000."""
+    size = len(link_cost)
+    transfers = len(cached_phases(model, size).src) if isinstance(model, RoundModel) else 2 * size
+    count = min(max(CELLS // max(transfers, 1), FEWEST_ORDERS), MOST_ORDERS)
+    rng = np.random.default_rng([seed, size])
+    orders = np.array([rng.permutation(size) for _ in range(count)], dtype=np.intp).reshape(count, size)
+    if objective == "bottleneck" and model.name == "ring":
+        costs = np.array([price(model, objective, order.tolist(), link_cost) for order in orders])
+    else:
+        step = max(AT_ONCE // max(transfers, 1), 1)
+        costs = np.concatenate([model.costs(orders[i : i + step], link_cost) for i in range(0, count, step)])
+    return RandomOrders(
+        orders=count,
+        mean_s=round_float(float(costs.mean())),
+        least_s=round_float(float(costs.min())),
+        most_s=round_float(float(costs.max())),
+        percentiles_s={
+            str(percentage): round_float(float(value))
+            for percentage, value in zip(PERCENTAGES, np.percentile(costs, PERCENTAGES))
+        },
+    )

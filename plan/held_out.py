@@ -1,0 +1,133 @@
+"""What an order is worth on readings that it was not sought on, and which of the candidates to trust.
+
+Each pair of hosts has two readings, visited in rounds far apart. A half gets one of the two, drawn by the seed;
+an order is sought on one half and priced on the other, and the other way round (two folds).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from netprobe.core.matrix import FloatMatrix
+from netprobe.core.plan import Objective
+from netprobe.plan.candidates import is_sum_ring, leaf_candidate, price, sought_candidate
+from netprobe.plan.costs import CostModel, LinkCost
+
+CLOSE = 0.02
+"""A given order whose cost is within this share of ours is kept."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Links:
+    """Seconds of links [src, dst] over all hosts of a document, one way; NaN where a host has no place."""
+
+    alpha_s: FloatMatrix
+    beta_s_per_byte: FloatMatrix | None = None
+    size_bytes: int | None = None
+
+    def among(self, hosts: Sequence[int]) -> LinkCost:
+        """The costs among ``hosts``. Raises InputError where one is missing."""
+        at = np.ix_(hosts, hosts)
+        beta = self.beta_s_per_byte
+        return LinkCost(
+            alpha_s=self.alpha_s[at],
+            beta_s_per_byte=None if beta is None else beta[at],
+            size_bytes=0.0 if self.size_bytes is None else float(self.size_bytes),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fold:
+    """One half to seek on, denoised and as searched on, and the readings of the other half to price on."""
+
+    denoised: Links
+    search: Links
+    unseen: Links
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Readings:
+    """What the readings behind a map add to it.
+
+    search: the denoised costs and a small share of the readings, or None where a map is all there is.
+    ``folds`` is empty where orders cannot be judged; ``text`` says why, or what was judged.
+    """
+
+    search: Links | None = None
+    raw_share: float = 0.0
+    folds: tuple[Fold, ...] = ()
+    pairs: int = 0
+    text: str = ""
+
+
+def held_out_costs(
+    model: CostModel,
+    objective: Objective,
+    folds: Sequence[Fold],
+    hosts: Sequence[int],
+    given: Sequence[int],
+    *,
+    seed: int,
+    iterations: int | None = None,
+) -> dict[str, float]:
+    """Mean cost in seconds, by kind of order, on the readings that it did not see; nothing without ``folds``.
+
+    ``given`` holds places in ``hosts``, which are indices of the document's hosts, its root first.
+    """
+    found: dict[str, list[float]] = {}
+    for fold in folds:
+        denoised, unseen = fold.denoised.among(hosts), fold.unseen.among(hosts)
+        leaf = leaf_candidate(model, objective, denoised, given[0])
+        search = denoised if is_sum_ring(model, objective) else fold.search.among(hosts)
+        sought = sought_candidate(
+            model, objective, search, given, leaf.order, seed=seed, iterations=iterations, runs=1
+        )
+        orders = (("given", tuple(given)), ("leaf", leaf.order), (sought.kind, sought.order))
+        for kind, order in orders:
+            found.setdefault(kind, []).append(price(model, objective, order, unseen))
+    return {kind: math.fsum(costs) / len(costs) for kind, costs in found.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """The kind of order that was chosen, and why. ``kept_given`` is a reason to keep the given order."""
+
+    kind: str
+    why: str
+    kept_given: str | None = None
+
+
+def choose(
+    costs: Mapping[str, float],
+    search_costs: Mapping[str, float],
+    held_out: Mapping[str, float],
+    *,
+    alike: bool = True,
+) -> Choice:
+    """Which candidate to take, by kind: the one with the least held-out cost whose ``costs`` are no worse than given.
+
+    Without a held-out cost the one that is least on the costs searched on. A given order whose held-out cost is
+    within `CLOSE` of the least is kept, unless it is not ``alike``; that it costs no less is reason enough.
+    """
+    # A plan never makes the given order dearer on the map itself.
+    able = [kind for kind in costs if costs[kind] <= costs["given"]]
+    if held_out:
+        # A polished order is an annealed one that was gone over once more.
+        judged = {kind: held_out.get("annealed" if kind == "polished" else kind, math.inf) for kind in able}
+        best = min(able, key=lambda kind: (judged[kind], search_costs[kind]))
+        least = judged[best]
+        if held_out["given"] <= least * (1 + CLOSE if alike else 1):
+            above = held_out["given"] / least - 1 if least else 0.0
+            why = (
+                "no other costs less on readings held out"
+                if above <= 0
+                else f"it is within {CLOSE:.0%} of the best found ({above:.1%}) on readings held out"
+            )
+            return Choice(kind="given", why=why, kept_given=why)
+        return Choice(kind=best, why="least cost on readings held out")
+    best = min(able, key=lambda kind: (search_costs[kind], kind != "given"))
+    return Choice(kind=best, why="least cost on the map; no reading was held out")
