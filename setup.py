@@ -20,6 +20,7 @@ FOLDERS = (
     "lab",
     "report",
     "verify",
+    "runtime",
     "pipeline",
     "cli",
 )

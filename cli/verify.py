@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,6 +36,15 @@ OrdersOption = Annotated[
     int,
     typer.Option("--orders", metavar="N", help="Run N more, from cheap to dear: is the prediction right?"),
 ]
+WithOption = Annotated[
+    str | None,
+    typer.Option(
+        "--with", metavar="LIBRARY", help="mpi, gloo or nccl-tests runs it, in place of the agents."
+    ),
+]
+ProgramOption = Annotated[
+    str | None, typer.Option("--program", help="all_reduce_perf's path on the hosts, for --with nccl-tests.")
+]
 RequireAllOption = Annotated[
     bool, typer.Option("--require-all", help="Refuse to run without one of the plan's hosts.")
 ]
@@ -57,6 +67,8 @@ def verify(
     precision: PrecisionOption = "5%",
     against: AgainstOption = "given",
     orders: OrdersOption = 0,
+    with_: WithOption = None,
+    program: ProgramOption = None,
     require_all: RequireAllOption = False,
     seed: SeedOption = 0,
     force: ForceOption = False,
@@ -71,6 +83,7 @@ def verify(
     from netprobe.core.plan import OrderPlan
     from netprobe.formats import input_files
     from netprobe.pipeline import files
+    from netprobe.pipeline.libraries import chosen_library
     from netprobe.pipeline.verifying import load_baseline, verify_order
     from netprobe.plan import load_plan
     from netprobe.probe.budget import parse_budget
@@ -80,7 +93,8 @@ def verify(
     from netprobe.verify.run import VerifyOptions
 
     path = out or plan_file.parent / files.VERIFY
-    launcher = reach.launcher()
+    by_mpirun = with_ in ("mpi", "nccl-tests")  # which has its own way to the hosts
+    launcher = (replace(reach, mca=None) if by_mpirun and reach.way != "mpi" else reach).launcher()
     options = ScanOptions(**reach.fields(), **addresses.fields())
     budget = parse_budget(None, time)
     how = VerifyOptions(
@@ -92,12 +106,21 @@ def verify(
         require_all=require_all,
         seed=seed,
     )
+    library = chosen_library(
+        with_,
+        launcher=launcher,
+        mca=reach.mca or [],
+        python=reach.python,
+        setup=reach.setup,
+        program=program,
+    )
     plan = load_plan(plan_file)
     if not isinstance(plan, OrderPlan):
         raise InputError(f"{plan_file}: is a plan of kind {plan.kind}: orders are what can be verified")
     mapped = load_document(Map, map_) if map_ is not None else None
     baseline = load_baseline(against)
-    launcher.check(plan.hosts)
+    if not by_mpirun:
+        launcher.check(plan.hosts)
     inputs = [plan_file, *filter(None, (map_,)), *reach.inputs()]
     inputs += input_files(against) if baseline.hosts is not None else []
     files.prepare_file(path, kind="verify", force=force, inputs=inputs)
@@ -110,6 +133,7 @@ def verify(
             against=baseline,
             algorithm=algorithm,
             orders=orders,
+            library=library,
             path=path,
             options=options,
             verify=how,
@@ -155,7 +179,7 @@ def verify_summary(result: Verify) -> dict[str, Any]:
     return result.model_dump(
         mode="json",
         include={
-            "status", "reason", "algorithm", "ran", "size_bytes", "comparison", "correlation", "proved",
+            "status", "reason", "algorithm", "ran", "method", "size_bytes", "comparison", "correlation", "proved",
             "sent_bytes", "duration_s", "warnings",
         },
     )  # fmt: skip

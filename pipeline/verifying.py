@@ -27,12 +27,16 @@ from netprobe.probe.launch import Launcher
 from netprobe.probe.options import ScanOptions
 from netprobe.verify.compare import verdict_of
 from netprobe.verify.correlate import correlate
+from netprobe.verify.library import Library
 from netprobe.verify.orders import spread_orders
 from netprobe.verify.predict import Predictor
 from netprobe.verify.program import ON_THE_WIRE
 from netprobe.verify.run import LEAST_HOSTS, Contender, Contenders, VerifyOptions, VerifyOutcome, run_verify
+from netprobe.verify.run_library import algorithm_of, run_library
 
 GIVEN, RANDOM = "given", "random"
+LIBRARY_START_S = 240.0
+"""torch alone takes 20 s where 16 processes import it on two cores."""
 RANDOM_ORDERS = 8
 """Which take turns as the baseline ``random``."""
 LEFT_OUT = "the plan leaves it out: it had no reading"
@@ -63,6 +67,7 @@ def verify_order(
     against: Baseline | None = None,
     algorithm: str | None = None,
     orders: int = 0,
+    library: Library | None = None,
     path: Path | None = None,
     options: ScanOptions | None = None,
     verify: VerifyOptions | None = None,
@@ -73,7 +78,8 @@ def verify_order(
 
     On the addresses that the plan has, or with ``choose_addresses`` on those that ``options`` choose among what
     the hosts have. ``orders`` more, spread over the range of predicted costs, tell whether prediction and
-    measurement agree; they need ``map_``.
+    measurement agree; they need ``map_``. ``library`` runs them in the
+    place of the agents.
 
     Raises InputError for what does not belong together, NothingVerifiedError when no pair of repetitions was
     made, and InterruptedScanError after Ctrl-C; what was measured is written all the same, but for a document
@@ -95,27 +101,35 @@ def verify_order(
     if choose_addresses:
         ranked = [host.model_copy(update={"address": None}) for host in ranked]
     names = [host.name for host in ranked]
+    ran = model.name if library is None else algorithm_of(library, model.name)
+    method = "tcp" if library is None else library.name
+    if library is not None and choose_addresses:
+        raise InputError(
+            "--interface, --subnet and their like are for netprobe's own agents, not with --with"
+        )
     if len(ranked) < LEAST_HOSTS:
         raise NothingVerifiedError(
-            build_verify(case, map_, VerifyOutcome(stopped=_few(len(ranked))), verify, model.name)
+            build_verify(case, map_, VerifyOutcome(stopped=_few(len(ranked))), verify, ran, method)
         )
     if orders == 0 and against.name != RANDOM and case.baseline(names) == plan.order:
         outcome = VerifyOutcome(contenders=case.contenders(names, range(len(names))))
-        document = build_verify(case, map_, outcome, verify, model.name)
+        document = build_verify(case, map_, outcome, verify, ran, method)
         late: list[int] = []
         saved = _save(document, path)
     else:
         with signals_held() as late:
-            outcome = run_verify(
-                ranked,
-                model,
-                lambda up: case.contenders(names, up),
-                launcher,
-                options,
-                verify,
-                on_event=on_event,
-            )
-            document = build_verify(case, map_, outcome, verify, model.name)
+
+            def arrange(up: Sequence[int]) -> Contenders:
+                return case.contenders(names, up)
+
+            if library is None:
+                outcome = run_verify(ranked, model, arrange, launcher, options, verify, on_event=on_event)
+            else:
+                wait_s = max(options.start_timeout_s, LIBRARY_START_S)
+                outcome = run_library(
+                    ranked, library, ran, arrange, verify, start_timeout_s=wait_s, on_event=on_event
+                )
+            document = build_verify(case, map_, outcome, verify, ran, method)
             saved = _save(document, path)
     if outcome.interrupted or late:
         noted()
@@ -227,7 +241,12 @@ class _Case:
 
 
 def build_verify(
-    case: _Case, map_: Map | None, outcome: VerifyOutcome, options: VerifyOptions, ran: str
+    case: _Case,
+    map_: Map | None,
+    outcome: VerifyOutcome,
+    options: VerifyOptions,
+    ran: str,
+    method: str = "tcp",
 ) -> Verify:
     """The document; pure."""
     plan = case.plan
@@ -260,11 +279,13 @@ def build_verify(
         hosts=hosts,
         algorithm=case.algorithm,
         ran=ran,
+        method=method,
         size_bytes=options.size_bytes,
         parameters={
             "channels": options.channels,
             "time_s": options.contest.time_s,
             "precision": options.contest.precision,
+            **({} if outcome.library is None else {"library": outcome.library}),
         },
         orders=[
             VerifiedOrder(

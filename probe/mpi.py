@@ -38,11 +38,7 @@ class MpiLauncher:
         program: str = "mpirun",
     ) -> None:
         base = [program, "--bind-to", "none"]
-        for parameter in mca:
-            key, equals, value = parameter.partition("=")
-            if not equals or not key.replace("_", "a").isalnum() or not value.isprintable():
-                raise InputError(f"--mca {parameter!r}: KEY=VALUE is needed, such as plm_rsh_agent=ssh")
-            base += ["--mca", key, value]
+        base += mca_words(mca)
         self.program = program
         self.max_single = max_single
         self._single = _OneEach(base, fan_out=fan_out)
@@ -68,6 +64,17 @@ class MpiLauncher:
         async with aclosing(way.launch(hosts, payload, timeout_s)) as outcomes:  # type: ignore[type-var]
             async for outcome in outcomes:
                 yield outcome
+
+
+def mca_words(parameters: Sequence[str]) -> list[str]:
+    """``KEY=VALUE`` each, as mpirun takes them. Raises InputError."""
+    words: list[str] = []
+    for parameter in parameters:
+        key, equals, value = parameter.partition("=")
+        if not equals or not key.replace("_", "a").isalnum() or not value.isprintable():
+            raise InputError(f"--mca {parameter!r}: KEY=VALUE is needed, such as plm_rsh_agent=ssh")
+        words += ["--mca", key, value]
+    return words
 
 
 class _OneEach(ChildLauncher):

@@ -6,6 +6,7 @@ import statistics
 
 from rich.table import Table
 
+from netprobe.core.text import one_line
 from netprobe.core.verify import RankCorrelation, Verify
 from netprobe.report.units import count, seconds
 
@@ -63,6 +64,8 @@ def verify_text(result: Verify) -> str:
         line = f"{ran} of {result.size_bytes / 1e6:g} MB on {count(len(result.orders[0].order), 'host')}"
         if result.sent_bytes is not None:
             line += f", {result.sent_bytes / 1e6:.4g} MB sent a run"
+        if result.method != "tcp":
+            line += f", by {one_line(str(result.parameters.get('library', result.method)), 60)}"
         line += f"; {count(runs, 'run')} in {result.duration_s:.0f} s"
         if result.proved:
             line += f", {result.proved} proved: each host's part once in every chunk"

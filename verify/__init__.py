@@ -8,4 +8,5 @@ contest.py     two orders in turn, until their ratio is known
 compare.py     the ratio and its interval
 orders.py      orders at given percentiles of the predicted cost
 correlate.py   whether prediction and measurement rank orders alike
+library.py     a real library in its place: library_mpi.py, library_gloo.py, library_nccl.py; crew.py, its processes
 """

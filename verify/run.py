@@ -92,6 +92,8 @@ class VerifyOutcome:
     proved: int = 0
     duration_s: float = 0.0
     interrupted: bool = False
+    library: str | None = None
+    """What the library that ran it calls itself; None where the agents did."""
     stopped: str | None = None
     """Why it could not go on."""
 
