@@ -24,6 +24,9 @@ HOT, COLD = 0.005, 0.0002
 SHARES = (0.55, 0.25, 0.10, 0.10)
 """Of the moves: two ranks swapped, aligned blocks exchanged, any blocks exchanged, a block moved."""
 
+COMPILED_FROM = 64
+"""Hosts. Fewer are done in plain Python in the seconds that numba takes to compile, the first time."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Annealed:
@@ -46,8 +49,9 @@ def anneal(
 ) -> Annealed:
     """One run of ``steps`` moves from ``start``; rank 0 keeps its host.
 
-    ``maximize`` seeks the dearest order. ``compiled`` (default: where numba is installed) changes the time a run
-    takes and nothing else. The order returned never costs more than ``start`` (less, with ``maximize``).
+    ``maximize`` seeks the dearest order. ``compiled`` (default: from `COMPILED_FROM` hosts on, where numba is
+    installed) changes the time a run takes and nothing else. The order returned never costs more than ``start``
+    (less, with ``maximize``).
     """
     size = len(start)
     first = model.start(start, link_cost)
@@ -58,7 +62,8 @@ def anneal(
     heat = np.geomspace(HOT, COLD, steps) * first.cost
     slack = heat * rng.standard_exponential(steps)
     sign = -1.0 if maximize else 1.0
-    if compiled is False or kernels() is None:
+    wanted = size >= COMPILED_FROM if compiled is None else compiled
+    if not wanted or kernels() is None:
         order, cost = _plain(first, moves, slack, sign)
     else:
         order, cost = _compiled(model, link_cost, start, moves, slack, sign)

@@ -74,7 +74,7 @@ def test_the_loops_for_numba_take_the_same_way(
         plain = anneal(model, link, range(size), steps=150, seed=1, compiled=False)
         with monkeypatch.context() as patched:
             patched.setattr(module, "kernels", lambda: Kernels(run_rounds, run_trees))
-            assert anneal(model, link, range(size), steps=150, seed=1) == plain
+            assert anneal(model, link, range(size), steps=150, seed=1, compiled=True) == plain
 
 
 @pytest.mark.skipif(kernels() is None, reason="numba is not installed: pip install 'netprobe-fleet[fast]'")

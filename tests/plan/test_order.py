@@ -267,6 +267,19 @@ def test_an_order_tuned_to_noise_is_not_taken() -> None:
             "given",
             True,
         ),
+        # Two folds do not tell a few per cent: the leaf order is preferred unless the gain is plain.
+        (
+            {"given": 2.0, "leaf": 1.5, "annealed": 1.0},
+            {"given": 2, "leaf": 1, "annealed": 0.95},
+            "leaf",
+            False,
+        ),
+        (
+            {"given": 2.0, "leaf": 1.5, "annealed": 1.0},
+            {"given": 2, "leaf": 1, "annealed": 0.85},
+            "annealed",
+            False,
+        ),
         # What would make the given order dearer on the map is no candidate.
         (
             {"given": 1.0, "leaf": 1.5, "annealed": 1.0},
