@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from _tables import heading, table
@@ -74,7 +74,7 @@ def scan_of(rtt_s: FloatMatrix) -> Scan:
 
 
 def ratios(
-    hosts: int, seed: int, *, persistent: bool
+    hosts: int, seed: int, algorithms: Sequence[str], *, persistent: bool
 ) -> Iterator[tuple[str, NDArray[np.float64], str, float]]:
     """For each algorithm: costs on fresh readings (given, random, leaf, the plan's, and the leaf order's without any
     outlier), the kind chosen, seconds."""
@@ -86,7 +86,7 @@ def ratios(
     leaf = leaf_order(np.asarray(map_.distance), 0)
     shuffled = np.random.default_rng(seed).permutation(hosts).tolist()
     plans, seconds = {}, {}
-    for name in ALGORITHMS:
+    for name in algorithms:
         began = time.perf_counter()
         plans[name] = plan_order(map_, readings=readings, algorithm=name, seed=seed)
         seconds[name] = time.perf_counter() - began
@@ -94,10 +94,10 @@ def ratios(
         name: np.array([range(hosts), shuffled, leaf, [index[host] for host in plan.order]])
         for name, plan in plans.items()
     }
-    costs = {name: np.zeros(5) for name in ALGORITHMS}
+    costs = {name: np.zeros(5) for name in algorithms}
     for _ in range(FRESH):
         link, clean = _links(fleet.reading()), _links(fleet.reading(clean=True))
-        for name in ALGORITHMS:
+        for name in algorithms:
             model = cost_model(name)
             costs[name][:4] += model.costs(orders[name], link) / FRESH
             costs[name][4] += model.cost(leaf, clean) / FRESH
@@ -119,7 +119,9 @@ def main() -> None:
         "--first", type=int, default=0, help="first seed (choices were made on 100 and above)"
     )
     parser.add_argument("--hosts", default="64,256", help="sizes of the fleets")
+    parser.add_argument("--algorithms", default=",".join(ALGORITHMS), help="the rows")
     options = parser.parse_args()
+    algorithms = options.algorithms.split(",")
     how = "compiled" if kernels() is not None else "without numba"
     heading(
         f"Cost on {FRESH} fresh measurements, racks of 8, 2 % of readings or pairs 1.5 to 4 times slower, "
@@ -130,9 +132,9 @@ def main() -> None:
         for persistent in (False, True):
             cells: dict[str, list[tuple[NDArray[np.float64], str, float]]] = {}
             for seed in range(options.first, options.first + options.seeds):
-                for name, costs, kind, seconds in ratios(hosts, seed, persistent=persistent):
+                for name, costs, kind, seconds in ratios(hosts, seed, algorithms, persistent=persistent):
                     cells.setdefault(name, []).append((costs, kind, seconds))
-            for name in ALGORITHMS:
+            for name in algorithms:
                 found = np.array([cell[0] for cell in cells[name]])
                 mean = found.mean(axis=0) * 1e6
                 kinds = [cell[1] for cell in cells[name]]

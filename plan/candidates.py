@@ -15,9 +15,12 @@ from netprobe.plan.leaves import dealt, leaf_order
 from netprobe.plan.ring import ring_cost, solve_ring
 
 STEPS_A_HOST = 2_000
-MOST_STEPS = 100_000
+MOST_STEPS, LEAST_STEPS = 100_000, 30_000
+MOST_WORK = 10_000_000
+"""Steps times hosts of a run, down to `LEAST_STEPS`: a step takes time by the hosts. Without numba the four
+runs of a plan of 256 hosts then take half a minute, and the same steps are made with it."""
 RUNS = 2
-"""Annealing runs from the leaf order."""
+"""Annealing runs of a plan; each fold of held-out readings takes one more."""
 SCALE = float(1 << 40)
 """Whole units of the dearest cost that annealing compares by."""
 RINGS = ("ring", "chunked-ring")
@@ -80,7 +83,7 @@ def sought_candidate(
 ) -> Candidate:
     """The best order found on ``link_cost``, under the given one's root (rank 0).
 
-    Rings by ``solve_ring``; all else by annealing ``runs`` times from ``leaf`` and once from ``given``.
+    Rings by ``solve_ring``; all else by annealing ``runs`` times from the cheaper one of ``leaf`` and ``given``.
     ``iterations`` bounds the kicks of a ring and the steps of a run. With ``time_s`` searches are repeated with
     other seeds until so many seconds are over, and what is found depends on the machine.
     """
@@ -89,12 +92,12 @@ def sought_candidate(
         return _ring(model, objective, link_cost, given, seed=seed, iterations=iterations, end=end)
     work = on_a_grid(link_cost)
     size = len(given)
-    steps = min(STEPS_A_HOST * size, MOST_STEPS) if iterations is None else max(iterations, 0)
-    starts = [leaf] * runs + ([] if list(leaf) == list(given) else [given])
+    steps = steps_of(size) if iterations is None else max(iterations, 0)
     best, best_cost, made, number = tuple(given), model.cost(given, work), 0, 0
-    while number < len(starts) or (end is not None and time.monotonic() < end and size > 2):
+    first = leaf if model.cost(leaf, work) < best_cost else given
+    while number < runs or (end is not None and time.monotonic() < end and size > 2):
         # One seed for each run, far from those of another plan's runs.
-        start = starts[number] if number < len(starts) else best if number % 2 else leaf
+        start = best if number >= runs and number % 2 else first
         found = anneal(model, work, start, steps=steps, seed=seed * 1_000_003 + number)
         made += found.steps
         number += 1
@@ -126,8 +129,13 @@ def worst_candidate(
         far = cost.max() - cost
         return list(solve_ring(far, seed=seed, start=given, iterations=iterations).order)
     work = on_a_grid(link_cost)
-    steps = min(STEPS_A_HOST * size, MOST_STEPS) if iterations is None else max(iterations, 0)
+    steps = steps_of(size) if iterations is None else max(iterations, 0)
     return list(anneal(model, work, given, steps=steps, seed=seed, maximize=True).order)
+
+
+def steps_of(hosts: int) -> int:
+    """Steps of a run unless they are given."""
+    return min(STEPS_A_HOST * hosts, MOST_STEPS, max(MOST_WORK // max(hosts, 1), LEAST_STEPS))
 
 
 def on_a_grid(link_cost: LinkCost) -> LinkCost:

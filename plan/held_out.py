@@ -127,21 +127,21 @@ def choose(
         # A polished order is an annealed one that was gone over once more.
         judged = {kind: held_out.get("annealed" if kind == "polished" else kind, math.inf) for kind in able}
         best = min(able, key=lambda kind: (judged[kind], search_costs[kind]))
-        if (
-            best in ("annealed", "polished")
-            and "leaf" in able
-            and judged[best] > judged["leaf"] * (1 - SURELY)
-        ):
+        plainly = best not in ("annealed", "polished") or "leaf" not in able
+        plainly = plainly or judged[best] <= judged["leaf"] * (1 - SURELY)
+        if not plainly:
             best = "leaf"
         least = judged[best]
         if held_out["given"] <= least * (1 + CLOSE if alike else 1):
             above = held_out["given"] / least - 1 if least else 0.0
             why = (
-                "no other costs less on readings held out"
+                "no other costs {} on readings held out".format("less" if plainly else f"{SURELY:.0%} less")
                 if above <= 0
                 else f"it is within {CLOSE:.0%} of the best found ({above:.1%}) on readings held out"
             )
             return Choice(kind="given", why=why, kept_given=why)
+        if not plainly:
+            return Choice(kind=best, why=f"nothing costs {SURELY:.0%} less on readings held out")
         return Choice(kind=best, why="least cost on readings held out")
     best = min(able, key=lambda kind: (search_costs[kind], kind != "given"))
     return Choice(kind=best, why="least cost on the map; no reading was held out")
