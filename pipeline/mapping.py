@@ -10,6 +10,7 @@ import numpy as np
 from netprobe.cluster import Grouping as FoundGrouping
 from netprobe.cluster import Verdict as FoundVerdict
 from netprobe.cluster import compare_methods, find_groups, ids_like
+from netprobe.cluster.kmeans import check_sizes
 from netprobe.core.errors import NothingMeasuredError
 from netprobe.core.hosts import natural_order
 from netprobe.core.map import BetaLayer, Group, Grouping, Layers, Map, RttLayer, Verdict
@@ -44,7 +45,8 @@ def map_scan(scan: Scan, *, options: MapOptions | None = None, seed: int = 0) ->
     Computing is done in natural name order, so that neither the order of the hosts file nor the unit
     changes a result. Hosts that have no reading, or none that ties them to the largest connected part of
     the fleet, are ``unplaced``; where another part is as large nobody can tell which is the fleet, and the
-    verdict says so. Raises NothingMeasuredError when no link was measured.
+    verdict says so. Raises NothingMeasuredError when no link was measured, and InfeasibleError for a ``k`` that
+    the hosts cannot form, before anything is denoised.
     """
     options = options or MapOptions()
     order = natural_order(scan.hosts)
@@ -54,6 +56,8 @@ def map_scan(scan: Scan, *, options: MapOptions | None = None, seed: int = 0) ->
         raise NothingMeasuredError("the scan holds no measured link: there is nothing to map")
     parts = islands(main.raw)
     placed = parts[0]
+    if options.k is not None:
+        check_sizes(len(placed), options.k, size_min=1, size_max=len(placed))
     part = main.raw[np.ix_(placed, placed)]
     fit = fit_embedding(part, options=options.embed, seed=seed)
     grouping, verdict = find_groups(
