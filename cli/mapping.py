@@ -37,6 +37,9 @@ MethodOption = Annotated[
 AlphaOption = Annotated[
     float | None, typer.Option("--alpha", min=1.0, max=2.0, help="Exponent of the embedding's distance.")
 ]
+LikeOption = Annotated[
+    Path | None, typer.Option("--like", metavar="MAP", help="Keep the group ids of an earlier map.json.")
+]
 
 COMPARED = 256
 """Up to so many hosts natural and sqrt groups are compared unasked: beyond, it takes seconds."""
@@ -52,9 +55,7 @@ def map_(
     elasticity: ElasticityOption = 2.0,
     method: MethodOption = "ensemble",
     alpha: AlphaOption = None,
-    like: Annotated[
-        Path | None, typer.Option("--like", metavar="MAP", help="Keep the group ids of an earlier map.json.")
-    ] = None,
+    like: LikeOption = None,
     compare: Annotated[
         bool | None,
         typer.Option(
