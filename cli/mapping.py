@@ -123,11 +123,14 @@ def map_options(*, groups: str, k: int | None, elasticity: float, method: str, a
 
 def comparison_lines(evidence: Mapping[str, Any]) -> list[str]:
     """Natural and sqrt groups side by side, a line each, where they were compared."""
+    from netprobe.report.units import count
+
     lines = []
     for row in evidence.get("comparison", ()):
         contrast = "no contrast" if row["contrast"] is None else f"{row['contrast']:.2f}x nearer inside"
-        count = "1 group" if row["k"] == 1 else f"{row['k']} groups"
-        lines.append(f"{row['method']}: {count} of {row['smallest']} to {row['largest']} hosts, {contrast}")
+        least, hosts = row["smallest"], count(row["largest"], "host")
+        sizes = hosts if least == row["largest"] else f"{least} to {hosts}"
+        lines.append(f"{row['method']}: {count(row['k'], 'group')} of {sizes}, {contrast}")
     return lines
 
 

@@ -19,6 +19,7 @@ from netprobe.core.scan import Scan
 from netprobe.embed import EmbedOptions, fit_embedding
 from netprobe.pipeline.findings import outliers_of
 from netprobe.pipeline.layers import Readings, make_layer, read_layers
+from netprobe.report.units import count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,8 +157,8 @@ def _verdict(found: FoundVerdict, layer: str, parts: list[list[str]]) -> Verdict
     if len(parts) > 1 and len(parts[1]) == len(parts[0]):
         as_large = sum(len(part) == len(parts[0]) for part in parts)
         text = (
-            f"cannot tell: no measured link joins {as_large} sets of {len(parts[0])} hosts each, and only that of "
-            f"{parts[0][0]} is mapped: measure across"
+            f"cannot tell: no measured link joins {as_large} sets of {count(len(parts[0]), 'host')} each, and only "
+            f"that of {parts[0][0]} is mapped: measure across"
         )
         found = FoundVerdict(locality="cannot_tell", contrast=None, p_value=None, text=text)
     text = found.text if layer == "rtt" else f"{found.text}; judged by goodput alone"

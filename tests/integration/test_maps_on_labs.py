@@ -139,7 +139,8 @@ def test_a_slow_card_is_named_by_its_goodput_and_stays_in_its_rack(tmp_path: Pat
     slow = []
 
     def hold_back(lab: Lab) -> None:
-        slow.append(lab.hosts[7].name)
+        # Of a rack whose other links outnumber its own: what is usual there is told by them.
+        slow.append(next(host.name for host in lab.truth().hosts if host.rack == "rack0"))
         set_value(lab, slow[0], "rate", "20Mbit/s")
 
     spec = "{name: maps-card, racks: [5, 4, 3], delay_inside: 50us, delay_between: 1ms, host_rate: 200Mbit/s}"
