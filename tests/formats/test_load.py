@@ -129,7 +129,7 @@ def test_the_registry_names_its_formats() -> None:
             assert entry.command("file", 2, ["x"])[-1] == "x"
     with pytest.raises(InputError, match="known are ansible, deepspeed"):
         format_named("yaml")
-    with pytest.raises(InputError, match="known are deepspeed, horovod"):
+    with pytest.raises(InputError, match="known are deepspeed, dlrover"):
         writer_named("yaml")
 
 
