@@ -104,6 +104,14 @@ def scan(
     root: RootOption = None,
     format_: FormatOption = "openmpi",
     slots: SlotsOption = None,
+    verify: Annotated[
+        bool | None,
+        typer.Option(
+            "--verify/--no-verify",
+            help="At the end run the order against the given one on the hosts, for a minute at most. A lab with "
+            "rates does so unless told not to.",
+        ),
+    ] = None,
     seed: SeedOption = 0,
     force: ForceOption = False,
     json: JsonOption = False,
@@ -124,6 +132,7 @@ def scan(
     from netprobe.pipeline.chain import ChainOptions
     from netprobe.pipeline.measuring import parse_measuring
     from netprobe.probe.options import ScanOptions
+    from netprobe.verify.run import VerifyOptions
 
     hosts = hosts_or_selector(hosts, selector)
     own = reach.via in KNOW_THEIR_HOSTS or resume
@@ -145,6 +154,8 @@ def scan(
     mapping = map_options(groups=groups, k=k, elasticity=elasticity, method=method, alpha=alpha)
     if like is not None:
         mapping = replace(mapping, like=load_document(Map, like))
+    if only is not None and verify:
+        raise InputError(f"--verify is the last stage, and --only {only} stops before it: leave one out")
     options = ChainOptions(
         scan=ScanOptions(
             probes_per_visit=probes,
@@ -172,7 +183,8 @@ def scan(
         format_name=format_,
         slots=slots,
         seed=seed,
-        last=only or "export",  # type: ignore[arg-type]
+        verify=VerifyOptions(seed=seed) if verify and lab is None else None,
+        last=only or "verify",  # type: ignore[arg-type]
         via=reach.way,
         resume=resume,
     )
@@ -186,7 +198,8 @@ def scan(
         given=given_fields(ctx),
         words=given_words(ctx, options.measuring.words),
     )
-    chain = _run(hosts, lab, reach, folder, force, [] if like is None else [like], options, asked, output)
+    inputs = [] if like is None else [like]
+    chain = _run(hosts, lab, reach, folder, force, inputs, options, verify, asked, output)
     if chain is None:
         return 0
     show_chain(chain, output)
@@ -201,6 +214,7 @@ def _run(
     force: bool,
     inputs: list[Path],
     options: ChainOptions,
+    verify: bool | None,
     asked: Asked,
     output: Output,
 ) -> Chain | None:
@@ -208,10 +222,18 @@ def _run(
     from netprobe.cli.launching import hosts_to_scan
     from netprobe.cli.probing import show_estimate, show_phases
     from netprobe.cli.progress import ScanProgress
+    from netprobe.core.errors import InputError
     from netprobe.formats import input_files
     from netprobe.lab import load_spec
     from netprobe.pipeline import files
-    from netprobe.pipeline.chain import check_chain, check_lab, left_of_complete, run_chain, run_chain_on_lab
+    from netprobe.pipeline.chain import (
+        check_chain,
+        check_lab,
+        left_of_complete,
+        run_chain,
+        run_chain_on_lab,
+        verify_on_lab,
+    )
     from netprobe.pipeline.measuring import measured_ids
     from netprobe.pipeline.resuming import (
         check_same_hosts,
@@ -226,6 +248,13 @@ def _run(
         spec = load_spec(lab)
         count = sum(rack.hosts for rack in spec.racks)
         options = replace(options, scan=asked.settle(options.scan, options.measuring, count)[0])
+        if verify is not False:
+            options = replace(options, verify=verify_on_lab(spec, options.seed))
+        if verify and options.verify is None:
+            raise InputError(
+                f"--verify: the lab {spec.name} has no rates, and an order would make no difference: give it a "
+                "host_rate and an uplink_rate"
+            )
         if asked.dry_run:
             show_estimate(count, options.scan, options.measuring, output)
             return None

@@ -50,6 +50,11 @@ def show_chain(chain: Chain, output: Output) -> None:
         crossings, racks = chain.score.crossings, count(chain.score.racks, "rack")
         hops = "" if crossings is None else f", {count(crossings, 'crossing')} of the ring"
         output.say(f"against the lab's truth: ARI {chain.score.ari:.2f}{hops} for {racks}")
+    if chain.verify is not None:
+        from netprobe.cli.verify import show_verify
+
+        output.say("")
+        show_verify(chain.verify, output)
     output.say("", f"files in {chain.folder}: {' '.join(written(chain))}", f"next: {next_command(chain)}")
 
 
@@ -93,6 +98,10 @@ def summary(chain: Chain) -> dict[str, Any]:
         data |= plan_summary(chain.plan)
     if chain.exported is not None:
         data["command"] = chain.exported.command
+    if chain.verify is not None:
+        from netprobe.cli.verify import verify_summary
+
+        data["verify"] = verify_summary(chain.verify)
     if chain.score is not None:
         data |= {
             "ari": chain.score.ari,
