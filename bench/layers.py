@@ -87,7 +87,7 @@ def main() -> None:
     """Print one table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--hosts", type=int, default=64)
-    parser.add_argument("--seeds", type=int, default=8, help="fleets a row (default 8)")
+    parser.add_argument("--seeds", type=int, default=12, help="fleets a row (default 12)")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="fleets at a time")
     options = parser.parse_args()
     if options.hosts < 4 or options.seeds < 1:
