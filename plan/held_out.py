@@ -134,10 +134,11 @@ def choose(
         least = judged[best]
         if held_out["given"] <= least * (1 + CLOSE if alike else 1):
             above = held_out["given"] / least - 1 if least else 0.0
+            of = "the best found" if plainly else "the leaf order"
             why = (
                 "no other costs {} on readings held out".format("less" if plainly else f"{SURELY:.0%} less")
                 if above <= 0
-                else f"it is within {CLOSE:.0%} of the best found ({above:.1%}) on readings held out"
+                else f"it is within {CLOSE:.0%} of {of} ({above:.1%}) on readings held out"
             )
             return Choice(kind="given", why=why, kept_given=why)
         if not plainly:
