@@ -20,7 +20,14 @@ from netprobe.cli.goodput import (
 )
 from netprobe.cli.latency import LatencyOption, SourcePortsOption, TraceOption
 from netprobe.cli.launching import Reach, SelectorOption
-from netprobe.cli.mapping import AlphaOption, ElasticityOption, GroupsOption, KOption, MethodOption
+from netprobe.cli.mapping import (
+    AlphaOption,
+    ElasticityOption,
+    GroupsOption,
+    KOption,
+    LikeOption,
+    MethodOption,
+)
 from netprobe.cli.option_groups import grouped
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
 from netprobe.cli.plan import ObjectiveOption, RootOption
@@ -92,6 +99,7 @@ def scan(
     elasticity: ElasticityOption = 2.0,
     method: MethodOption = "ensemble",
     alpha: AlphaOption = None,
+    like: LikeOption = None,
     objective: ObjectiveOption = "sum",
     root: RootOption = None,
     format_: FormatOption = "openmpi",
@@ -118,7 +126,9 @@ def scan(
     from netprobe.cli.launching import KNOW_THEIR_HOSTS, hosts_or_selector
     from netprobe.cli.mapping import map_options
     from netprobe.cli.plan import check_objective
+    from netprobe.core.document import load_document
     from netprobe.core.errors import InputError
+    from netprobe.core.map import Map
     from netprobe.pipeline.chain import ChainOptions
     from netprobe.pipeline.measuring import parse_measuring
     from netprobe.probe.options import ScanOptions
@@ -137,6 +147,13 @@ def scan(
         raise InputError(f"{' and '.join(given)} cannot go with --lab: a lab has its own way in")
     if only not in (None, "scan", "map", "plan"):
         raise InputError(f"--only {only!r} is none of scan, map, plan")
+    if like is not None and only == "scan":
+        raise InputError(
+            "--like is of the groups of a map: leave --only scan out, or give it to netprobe map"
+        )
+    mapping = map_options(groups=groups, k=k, elasticity=elasticity, method=method, alpha=alpha)
+    if like is not None:
+        mapping = replace(mapping, like=load_document(Map, like))
     if only is not None and verify:
         raise InputError(f"--verify is the last stage, and --only {only} stops before it: leave one out")
     options = ChainOptions(
@@ -160,7 +177,7 @@ def scan(
             size=size,
             streams=streams,
         ),
-        map=map_options(groups=groups, k=k, elasticity=elasticity, method=method, alpha=alpha),
+        map=mapping,
         objective=check_objective(objective),
         root=root,
         format_name=format_,
@@ -181,7 +198,8 @@ def scan(
         given=given_fields(ctx),
         words=given_words(ctx, options.measuring.words),
     )
-    chain = _run(hosts, lab, reach, folder, force, options, verify, asked, output)
+    inputs = [] if like is None else [like]
+    chain = _run(hosts, lab, reach, folder, force, inputs, options, verify, asked, output)
     if chain is None:
         return 0
     show_chain(chain, output)
@@ -194,6 +212,7 @@ def _run(
     reach: Reach,
     folder: Path,
     force: bool,
+    inputs: list[Path],
     options: ChainOptions,
     verify: bool | None,
     asked: Asked,
@@ -239,6 +258,7 @@ def _run(
         if asked.dry_run:
             show_estimate(count, options.scan, options.measuring, output)
             return None
+        files.check_folder(folder, inputs)
         check_lab(spec, options)
         files.prepare_folder(folder, force=force)
         with ScanProgress(output) as progress:
@@ -278,7 +298,8 @@ def _run(
         return None
     launcher.check(given)
     check_chain(options, given)
-    files.check_folder(folder, [*reach.inputs(), *(input_files(hosts) if hosts is not None else [])])
+    inputs = [*inputs, *reach.inputs(), *(input_files(hosts) if hosts is not None else [])]
+    files.check_folder(folder, inputs)
     if earlier is None:
         files.prepare_folder(folder, force=force)
     with ScanProgress(output) as progress:

@@ -45,8 +45,11 @@ def show_chain(chain: Chain, output: Output) -> None:
     if chain.plan is not None:
         output.say(terminal.order_text(chain.plan))
     if chain.score is not None:
-        hops = "" if chain.score.crossings is None else f", {chain.score.crossings} crossings of the ring"
-        output.say(f"against the lab's truth: ARI {chain.score.ari:.2f}{hops} for {chain.score.racks} racks")
+        from netprobe.report.units import count
+
+        crossings, racks = chain.score.crossings, count(chain.score.racks, "rack")
+        hops = "" if crossings is None else f", {count(crossings, 'crossing')} of the ring"
+        output.say(f"against the lab's truth: ARI {chain.score.ari:.2f}{hops} for {racks}")
     if chain.verify is not None:
         from netprobe.cli.verify import show_verify
 

@@ -39,6 +39,7 @@ from netprobe.probe.events import OnEvent, ignore
 from netprobe.probe.launch import Launcher
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.via import parse_via
+from netprobe.report.units import count
 from netprobe.verify.contest import ContestOptions
 from netprobe.verify.run import LEAST_HOSTS, VerifyOptions
 
@@ -97,9 +98,11 @@ class Chain:
 def check_chain(options: ChainOptions, hosts: Sequence[Host]) -> None:
     """Refuse, before a packet leaves, what a later stage could not do. Raises InputError."""
     if options.root is not None and options.root not in {host.name for host in hosts}:
-        raise InputError(f"--root {options.root!r} is none of the {len(hosts)} hosts")
+        raise InputError(f"--root {options.root!r} is none of the {count(len(hosts), 'host')}")
     if options.map.k is not None and options.map.k > len(hosts):
-        raise InfeasibleError(f"cannot form {options.map.k} groups of {len(hosts)} hosts: give a smaller --k")
+        raise InfeasibleError(
+            f"cannot form {options.map.k} groups of {count(len(hosts), 'host')}: give a smaller --k"
+        )
     check_given(hosts, options.scan)
     if options.measuring.capacity is not None and options.last == "scan":
         raise InputError(

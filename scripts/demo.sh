@@ -66,7 +66,7 @@ for ((attempt = 1; attempt <= attempts; attempt++)); do
     esac
 
     # "against the lab's truth: ARI 1.00, 3 crossings of the ring for 3 racks"
-    verdict=$(grep -o 'ARI .* crossings of the ring for .* racks' "$log" | tail -n 1) || true
+    verdict=$(grep -oE 'ARI .* crossings? of the ring for [0-9]+ racks?' "$log" | tail -n 1) || true
     read -r _ ari crossings _ _ _ _ _ racks _ <<<"${verdict//,/}" || true
     if [ "$status" = 0 ] && [ "${ari:-}" = 1.00 ] && [ "${crossings:-0}" -le "${racks:-0}" ]; then
         say "the files are in $PWD/$out:"
