@@ -13,6 +13,7 @@ the other in a second pass, far apart, so that what is chosen depends on the fir
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -212,7 +213,7 @@ class Budgeted:
         """Pairs of components that least evidence tells apart, the likeliest to be one first; the outer level first."""
         nested = [np.zeros(self._hosts, dtype=np.int64), *nested_components(self._rtt_s)]
         for needed in (1, 2, 3):
-            for outer, inner in zip(nested, nested[1:]):
+            for outer, inner in itertools.pairwise(nested):
                 wanted = self._lacking(outer, inner, needed, alive)
                 if wanted is not None:
                     yield from wanted
