@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from netprobe.cli.output import JsonOption, Output, QuietOption
+from netprobe.report.units import count
 
 if TYPE_CHECKING:
     from netprobe.pipeline.checking_order import OrderCheck
@@ -94,7 +95,8 @@ def _show(output: Output, found: OrderCheck, launcher: str) -> None:
         output.say(line)
     if len(lines) > _SHOWN:
         output.say(f".. and {len(lines) - _SHOWN} more lines of this kind (--json has all)")
-    output.say(f"{found.confirmed} of {found.size} ranks run where the plan puts them")
+    runs = "runs" if found.size == 1 else "run"
+    output.say(f"{found.confirmed} of {count(found.size, 'rank')} {runs} where the plan puts them")
     for note in found.notes:
         output.note(f"note: {note}")
     for line in hint:

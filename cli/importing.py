@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption
+from netprobe.report.units import count
 
 app = typer.Typer(
     help="Make a document of what others measured.",
@@ -88,7 +89,7 @@ def matrix(
     for warning in scan.warnings:
         output.note(f"warning: {warning}")
     output.say(
-        f"{len(scan.hosts)} hosts, {measurement.id} in {measurement.parameters['unit']} "
+        f"{count(len(scan.hosts), 'host')}, {measurement.id} in {measurement.parameters['unit']} "
         f"({measurement.parameters['format']}): {scan.reason}",
         f"wrote {path}",
         f"next: netprobe map {path}",

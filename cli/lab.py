@@ -48,11 +48,12 @@ def up(
         output.note(rootless.NOTE)
         via = ""
     from netprobe import lab
+    from netprobe.report.units import count
 
     made = lab.up(lab.load_spec(spec), seed=seed, name=name, sshd=sshd)
     via = via or f"netprobe lab exec --host {{target}} {made.name} --"
     output.say(
-        f"lab {made.name}: {len(made.hosts)} hosts, files in {made.directory}",
+        f"lab {made.name}: {count(len(made.hosts), 'host')}, files in {made.directory}",
         f'next: netprobe scan --hosts {made.hosts_path} --via "{via}" --out DIR',
     )
     output.result(_summary(made))
@@ -70,9 +71,12 @@ def list_(json: JsonOption = False, quiet: QuietOption = False) -> int:
         output.result({"labs": [], "remains": []})
         return 0
     from netprobe import lab
+    from netprobe.report.units import count
 
     labs, remains = lab.list_labs(), lab.remains()
-    lines = [f"{item.name}  {item.status}  {len(item.hosts)} hosts  {item.directory}" for item in labs]
+    lines = [
+        f"{item.name}  {item.status}  {count(len(item.hosts), 'host')}  {item.directory}" for item in labs
+    ]
     lines += [
         f"{item.name}  broken  {item.reason} (netprobe lab down {item.name} removes the rest)"
         for item in remains

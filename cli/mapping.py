@@ -37,6 +37,9 @@ MethodOption = Annotated[
 AlphaOption = Annotated[
     float | None, typer.Option("--alpha", min=1.0, max=2.0, help="Exponent of the embedding's distance.")
 ]
+LikeOption = Annotated[
+    Path | None, typer.Option("--like", metavar="MAP", help="Keep the group ids of an earlier map.json.")
+]
 
 COMPARED = 256
 """Up to so many hosts natural and sqrt groups are compared unasked: beyond, it takes seconds."""
@@ -52,9 +55,7 @@ def map_(
     elasticity: ElasticityOption = 2.0,
     method: MethodOption = "ensemble",
     alpha: AlphaOption = None,
-    like: Annotated[
-        Path | None, typer.Option("--like", metavar="MAP", help="Keep the group ids of an earlier map.json.")
-    ] = None,
+    like: LikeOption = None,
     compare: Annotated[
         bool | None,
         typer.Option(
@@ -122,11 +123,14 @@ def map_options(*, groups: str, k: int | None, elasticity: float, method: str, a
 
 def comparison_lines(evidence: Mapping[str, Any]) -> list[str]:
     """Natural and sqrt groups side by side, a line each, where they were compared."""
+    from netprobe.report.units import count
+
     lines = []
     for row in evidence.get("comparison", ()):
         contrast = "no contrast" if row["contrast"] is None else f"{row['contrast']:.2f}x nearer inside"
-        count = "1 group" if row["k"] == 1 else f"{row['k']} groups"
-        lines.append(f"{row['method']}: {count} of {row['smallest']} to {row['largest']} hosts, {contrast}")
+        least, hosts = row["smallest"], count(row["largest"], "host")
+        sizes = hosts if least == row["largest"] else f"{least} to {hosts}"
+        lines.append(f"{row['method']}: {count(row['k'], 'group')} of {sizes}, {contrast}")
     return lines
 
 

@@ -150,11 +150,14 @@ def show_estimate(
         output,
         what="" if earlier is None else "Of the scan that is gone on with this is left. ",
     )
-    output.say(f"{options.probes_per_visit} probes a visit, {1e3 * options.interval_s:.3g} ms apart")
+    from netprobe.report.units import count
+
+    output.say(f"{count(options.probes_per_visit, 'probe')} a visit, {1e3 * options.interval_s:.3g} ms apart")
     if measuring.goodput is not None or measuring.capacity is not None:
         output.say(
-            f"flows are thought to run at 1 Gbit/s each, and the hosts to form {len(assumed_sizes(hosts))} equal "
-            "groups; faster links carry more, other groups need other rounds"
+            f"flows are thought to run at 1 Gbit/s each, and the hosts to form "
+            f"{count(len(assumed_sizes(hosts)), 'equal group')}; faster links carry more, other groups need other "
+            "rounds"
         )
     if measuring.goodput is not None and measuring.goodput.options.way == "auto":
         output.say("goodput is thought to be of iperf3; where a host lacks it, tests are shorter (tcp)")
@@ -163,9 +166,11 @@ def show_estimate(
 def show_phases(hosts: int, phases: Sequence[PhaseEstimate], output: Output, *, what: str = "") -> None:
     """What nothing but the phases costs, for people and as JSON."""
     from netprobe.probe.estimate import bytes_text, rate_text
+    from netprobe.report.units import count
 
     output.say(
-        f"{hosts} hosts; nothing was started. {what}With all of them up, and the launch of the agents not counted:"
+        f"{count(hosts, 'host')}; nothing was started. {what}With all of them up, and the launch of the agents "
+        "not counted:"
     )
     for phase in phases:
         rounds, links = ("tests", "flows") if phase.measurement == "capacity" else ("rounds", "links")

@@ -64,7 +64,10 @@ class ScanProgress:
         elif isinstance(event, events.AgentsUp):
             self._update("probing", total=None, detail="")
             if self._progress is None:
-                self._output.note(f"{event.up} of {event.total} agents up after {event.elapsed_s:.1f} s")
+                from netprobe.report.units import count
+
+                agents = count(event.total, "agent")
+                self._output.note(f"{event.up} of {agents} up after {event.elapsed_s:.1f} s")
         elif isinstance(event, events.RoundDone):
             self._round(event)
         elif isinstance(event, events.Step):

@@ -20,7 +20,14 @@ from netprobe.cli.goodput import (
 )
 from netprobe.cli.latency import LatencyOption, SourcePortsOption, TraceOption
 from netprobe.cli.launching import Reach, SelectorOption
-from netprobe.cli.mapping import AlphaOption, ElasticityOption, GroupsOption, KOption, MethodOption
+from netprobe.cli.mapping import (
+    AlphaOption,
+    ElasticityOption,
+    GroupsOption,
+    KOption,
+    LikeOption,
+    MethodOption,
+)
 from netprobe.cli.option_groups import grouped
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
 from netprobe.cli.plan import ObjectiveOption, RootOption
@@ -92,10 +99,19 @@ def scan(
     elasticity: ElasticityOption = 2.0,
     method: MethodOption = "ensemble",
     alpha: AlphaOption = None,
+    like: LikeOption = None,
     objective: ObjectiveOption = "sum",
     root: RootOption = None,
     format_: FormatOption = "openmpi",
     slots: SlotsOption = None,
+    verify: Annotated[
+        bool | None,
+        typer.Option(
+            "--verify/--no-verify",
+            help="At the end run the order against the given one on the hosts, for a minute at most. A lab with "
+            "rates does so unless told not to.",
+        ),
+    ] = None,
     seed: SeedOption = 0,
     force: ForceOption = False,
     json: JsonOption = False,
@@ -110,10 +126,13 @@ def scan(
     from netprobe.cli.launching import KNOW_THEIR_HOSTS, hosts_or_selector
     from netprobe.cli.mapping import map_options
     from netprobe.cli.plan import check_objective
+    from netprobe.core.document import load_document
     from netprobe.core.errors import InputError
+    from netprobe.core.map import Map
     from netprobe.pipeline.chain import ChainOptions
     from netprobe.pipeline.measuring import parse_measuring
     from netprobe.probe.options import ScanOptions
+    from netprobe.verify.run import VerifyOptions
 
     hosts = hosts_or_selector(hosts, selector)
     own = reach.via in KNOW_THEIR_HOSTS or resume
@@ -128,6 +147,15 @@ def scan(
         raise InputError(f"{' and '.join(given)} cannot go with --lab: a lab has its own way in")
     if only not in (None, "scan", "map", "plan"):
         raise InputError(f"--only {only!r} is none of scan, map, plan")
+    if like is not None and only == "scan":
+        raise InputError(
+            "--like is of the groups of a map: leave --only scan out, or give it to netprobe map"
+        )
+    mapping = map_options(groups=groups, k=k, elasticity=elasticity, method=method, alpha=alpha)
+    if like is not None:
+        mapping = replace(mapping, like=load_document(Map, like))
+    if only is not None and verify:
+        raise InputError(f"--verify is the last stage, and --only {only} stops before it: leave one out")
     options = ChainOptions(
         scan=ScanOptions(
             probes_per_visit=probes,
@@ -149,13 +177,14 @@ def scan(
             size=size,
             streams=streams,
         ),
-        map=map_options(groups=groups, k=k, elasticity=elasticity, method=method, alpha=alpha),
+        map=mapping,
         objective=check_objective(objective),
         root=root,
         format_name=format_,
         slots=slots,
         seed=seed,
-        last=only or "export",  # type: ignore[arg-type]
+        verify=VerifyOptions(seed=seed) if verify and lab is None else None,
+        last=only or "verify",  # type: ignore[arg-type]
         via=reach.way,
         resume=resume,
     )
@@ -169,7 +198,8 @@ def scan(
         given=given_fields(ctx),
         words=given_words(ctx, options.measuring.words),
     )
-    chain = _run(hosts, lab, reach, folder, force, options, asked, output)
+    inputs = [] if like is None else [like]
+    chain = _run(hosts, lab, reach, folder, force, inputs, options, verify, asked, output)
     if chain is None:
         return 0
     show_chain(chain, output)
@@ -182,7 +212,9 @@ def _run(
     reach: Reach,
     folder: Path,
     force: bool,
+    inputs: list[Path],
     options: ChainOptions,
+    verify: bool | None,
     asked: Asked,
     output: Output,
 ) -> Chain | None:
@@ -190,10 +222,18 @@ def _run(
     from netprobe.cli.launching import hosts_to_scan
     from netprobe.cli.probing import show_estimate, show_phases
     from netprobe.cli.progress import ScanProgress
+    from netprobe.core.errors import InputError
     from netprobe.formats import input_files
     from netprobe.lab import load_spec
     from netprobe.pipeline import files
-    from netprobe.pipeline.chain import check_chain, check_lab, left_of_complete, run_chain, run_chain_on_lab
+    from netprobe.pipeline.chain import (
+        check_chain,
+        check_lab,
+        left_of_complete,
+        run_chain,
+        run_chain_on_lab,
+        verify_on_lab,
+    )
     from netprobe.pipeline.measuring import measured_ids
     from netprobe.pipeline.resuming import (
         check_same_hosts,
@@ -208,9 +248,17 @@ def _run(
         spec = load_spec(lab)
         count = sum(rack.hosts for rack in spec.racks)
         options = replace(options, scan=asked.settle(options.scan, options.measuring, count)[0])
+        if verify is not False:
+            options = replace(options, verify=verify_on_lab(spec, options.seed))
+        if verify and options.verify is None:
+            raise InputError(
+                f"--verify: the lab {spec.name} has no rates, and an order would make no difference: give it a "
+                "host_rate and an uplink_rate"
+            )
         if asked.dry_run:
             show_estimate(count, options.scan, options.measuring, output)
             return None
+        files.check_folder(folder, inputs)
         check_lab(spec, options)
         files.prepare_folder(folder, force=force)
         with ScanProgress(output) as progress:
@@ -250,7 +298,8 @@ def _run(
         return None
     launcher.check(given)
     check_chain(options, given)
-    files.check_folder(folder, [*reach.inputs(), *(input_files(hosts) if hosts is not None else [])])
+    inputs = [*inputs, *reach.inputs(), *(input_files(hosts) if hosts is not None else [])]
+    files.check_folder(folder, inputs)
     if earlier is None:
         files.prepare_folder(folder, force=force)
     with ScanProgress(output) as progress:

@@ -45,8 +45,16 @@ def show_chain(chain: Chain, output: Output) -> None:
     if chain.plan is not None:
         output.say(terminal.order_text(chain.plan))
     if chain.score is not None:
-        hops = "" if chain.score.crossings is None else f", {chain.score.crossings} crossings of the ring"
-        output.say(f"against the lab's truth: ARI {chain.score.ari:.2f}{hops} for {chain.score.racks} racks")
+        from netprobe.report.units import count
+
+        crossings, racks = chain.score.crossings, count(chain.score.racks, "rack")
+        hops = "" if crossings is None else f", {count(crossings, 'crossing')} of the ring"
+        output.say(f"against the lab's truth: ARI {chain.score.ari:.2f}{hops} for {racks}")
+    if chain.verify is not None:
+        from netprobe.cli.verify import show_verify
+
+        output.say("")
+        show_verify(chain.verify, output)
     output.say("", f"files in {chain.folder}: {' '.join(written(chain))}", f"next: {next_command(chain)}")
 
 
@@ -90,6 +98,10 @@ def summary(chain: Chain) -> dict[str, Any]:
         data |= plan_summary(chain.plan)
     if chain.exported is not None:
         data["command"] = chain.exported.command
+    if chain.verify is not None:
+        from netprobe.cli.verify import verify_summary
+
+        data["verify"] = verify_summary(chain.verify)
     if chain.score is not None:
         data |= {
             "ari": chain.score.ari,

@@ -20,10 +20,11 @@ METHODS: tuple[Method, ...] = ("ensemble", "ultrametric", "block", "huber", "pli
 class EmbedOptions:
     """How to fit; docs/mapping.md explains the methods.
 
-    ``ensemble`` (the default) mixes ``ultrametric`` and ``block``; ``huber`` is equation 4.1 with heights
+    ``ensemble`` (the default) mixes ``ultrametric``, ``block`` and, where held-out pairs speak for it, the
+    embedding (in the wide area also ``kriging``); ``huber`` is equation 4.1 with heights
     and a robust loss; ``plink`` is equation 4.1 as published (dissertation, section 4.2.1): the larger of
     the two directions, squared loss, heights only when asked for. The distances of the last two are those
-    of the embedding itself; the first three fit one for the drawing only.
+    of the embedding itself; ``ultrametric`` and ``block`` fit one for the drawing only.
 
     alpha: power of the Euclidean distance in equation 4.1, 1 to 2.
     dimensions: of the coordinates.

@@ -19,6 +19,7 @@ from netprobe.probe.capacity.run import CapacityOptions, CapacityOutcome, run_ca
 from netprobe.probe.events import OnEvent, ignore
 from netprobe.probe.launch import Launcher
 from netprobe.probe.options import ScanOptions
+from netprobe.report.units import count
 
 ONE_GROUP = "the map has one group: hosts are measured among themselves, and there is no uplink to measure"
 KINDS = {"tx": "host_tx", "rx": "host_rx", "up": "group_up", "down": "group_down"}
@@ -69,8 +70,11 @@ def measure_capacity(
             files.save(document, saved)
     if outcome.interrupted or late:
         noted()
-        kept = f"are kept in {saved} (status {document.status})" if saved is not None else "were made"
-        raise InterruptedScanError(f"interrupted: {len(document.tests)} tests of capacity {kept}")
+        made = len(document.tests)
+        kept = f"{'is' if made == 1 else 'are'} kept in {saved} (status {document.status})"
+        kept = kept if saved is not None else "was made" if made == 1 else "were made"
+        tests = count(made, "test of capacity", "tests of capacity")
+        raise InterruptedScanError(f"interrupted: {tests} {kept}")
     if document.status == "failed" and len(hosts) > 1:
         raise NoCapacityError(document)
     return document
@@ -123,9 +127,9 @@ def build_capacity(
     whole = known == len(resources) and not faults and not outcome.interrupted
     parts = ["interrupted"] if outcome.interrupted else []
     parts += faults[:4]
-    parts += [f"and {len(faults) - 4} more hosts"] if len(faults) > 4 else []
+    parts += [f"and {count(len(faults) - 4, 'more host')}"] if len(faults) > 4 else []
     if known < len(resources) and not faults:
-        parts.append(f"{len(resources) - known} of {len(resources)} resources have no reading")
+        parts.append(f"{len(resources) - known} of {count(len(resources), 'resource')} without a reading")
     return Capacity(
         status="ok" if whole else "partial" if known else "failed",
         reason="; ".join(parts) or None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from netprobe.core.hosts import Host, make_host, read_hosts_file
 from netprobe.core.map import Map
 from netprobe.core.plan import Objective, OrderPlan
 from netprobe.core.scan import Scan
+from netprobe.core.verify import Verify
 from netprobe.formats import writer_named
 from netprobe.pipeline import files
 from netprobe.pipeline.capacity import NoCapacityError, measure_capacity
@@ -29,6 +31,7 @@ from netprobe.pipeline.planning import plan_order
 from netprobe.pipeline.resuming import find_earlier
 from netprobe.pipeline.scanning import scan
 from netprobe.pipeline.scoring import Score, score_map
+from netprobe.pipeline.verifying import NothingVerifiedError, verify_order
 from netprobe.probe.addressing import check_given
 from netprobe.probe.capacity.run import MOST_AT_ONCE, CapacityOptions
 from netprobe.probe.estimate import PhaseEstimate
@@ -36,14 +39,23 @@ from netprobe.probe.events import OnEvent, ignore
 from netprobe.probe.launch import Launcher
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.via import parse_via
+from netprobe.report.units import count
+from netprobe.verify.contest import ContestOptions
+from netprobe.verify.run import LEAST_HOSTS, VerifyOptions
 
-Stage = Literal["scan", "map", "capacity", "plan", "export"]
-STAGES: tuple[Stage, ...] = ("scan", "map", "capacity", "plan", "export")
+Stage = Literal["scan", "map", "capacity", "plan", "export", "verify"]
+STAGES: tuple[Stage, ...] = ("scan", "map", "capacity", "plan", "export", "verify")
+LAB_RUN_S, LAB_TIME_S = 0.8, 20.0
+"""A run in a good order on a lab, and all runs together: long against a start, short enough for a demo."""
+LAB_BYTES = (256_000, 32_000_000)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChainOptions:
-    """What the stages are told. ``last`` is the stage after which to stop; capacity goes with the map."""
+    """What the stages are told. ``last`` is the stage after which to stop; capacity goes with the map.
+
+    ``verify`` runs the order on the hosts at the end; None does not.
+    """
 
     scan: ScanOptions = field(default_factory=ScanOptions)
     measuring: Measuring = field(default_factory=Measuring)
@@ -53,7 +65,8 @@ class ChainOptions:
     format_name: str = "openmpi"
     slots: int | None = None
     seed: int = 0
-    last: Stage = "export"
+    verify: VerifyOptions | None = None
+    last: Stage = "verify"
     via: str | None = None
     """``--via`` as it was given, for the journal: a hint for who goes on with the scan."""
     resume: bool = False
@@ -70,6 +83,7 @@ class Chain:
     capacity: Capacity | None = None
     plan: OrderPlan | None = None
     exported: Exported | None = None
+    verify: Verify | None = None
     score: Score | None = None
     warnings: tuple[str, ...] = ()
     """Those of the scan, and what its map makes doubtful."""
@@ -77,15 +91,18 @@ class Chain:
     @property
     def is_whole(self) -> bool:
         """Whether nothing that was to be measured is missing."""
-        return self.scan.status == "ok" and (self.capacity is None or self.capacity.status == "ok")
+        parts = (self.scan, self.capacity, self.verify)
+        return all(part is None or part.status == "ok" for part in parts)
 
 
 def check_chain(options: ChainOptions, hosts: Sequence[Host]) -> None:
     """Refuse, before a packet leaves, what a later stage could not do. Raises InputError."""
     if options.root is not None and options.root not in {host.name for host in hosts}:
-        raise InputError(f"--root {options.root!r} is none of the {len(hosts)} hosts")
+        raise InputError(f"--root {options.root!r} is none of the {count(len(hosts), 'host')}")
     if options.map.k is not None and options.map.k > len(hosts):
-        raise InfeasibleError(f"cannot form {options.map.k} groups of {len(hosts)} hosts: give a smaller --k")
+        raise InfeasibleError(
+            f"cannot form {options.map.k} groups of {count(len(hosts), 'host')}: give a smaller --k"
+        )
     check_given(hosts, options.scan)
     if options.measuring.capacity is not None and options.last == "scan":
         raise InputError(
@@ -173,7 +190,14 @@ def run_chain(
     path = folder / files.HOSTFILE
     exported = export_hostfile(planned, format_name=options.format_name, slots=options.slots, path=path)
     files.save_text(exported.text, path)
-    return replace(chain, exported=exported)
+    chain = replace(chain, exported=exported)
+    if options.verify is None or until < STAGES.index("verify"):
+        return chain
+    on_stage("verify")
+    if len(planned.order) < LEAST_HOSTS:
+        text = f"the order is not verified: it takes {LEAST_HOSTS} hosts with a rank"
+        return replace(chain, warnings=(*chain.warnings, text))
+    return replace(chain, verify=_verify(planned, mapped, launcher, folder, options, on_event))
 
 
 def _capacity(
@@ -194,6 +218,41 @@ def _capacity(
         )
     except NoCapacityError as error:
         return error.document
+
+
+def _verify(
+    planned: OrderPlan,
+    mapped: Map,
+    launcher: Launcher,
+    folder: Path,
+    options: ChainOptions,
+    on_event: OnEvent,
+) -> Verify:
+    """The plan's order against the given one. Without a run the rest of the chain is as good as it was."""
+    try:
+        return verify_order(
+            planned,
+            launcher=launcher,
+            map_=mapped,
+            path=folder / files.VERIFY,
+            options=options.scan,
+            verify=options.verify,
+            on_event=on_event,
+        )
+    except NothingVerifiedError as error:
+        return error.document
+
+
+def verify_on_lab(spec: lab_.LabSpec, seed: int) -> VerifyOptions | None:
+    """What suits the rates of a lab; None where it has none, and an order cannot make a difference in rate."""
+    racks = range(len(spec.racks))
+    rate = min(min(spec.host_rate_bytes_per_s(r), spec.uplink_rate_bytes_per_s(r)) for r in racks)
+    if math.isinf(rate):
+        return None
+    low, high = LAB_BYTES
+    # Each host sends nearly twice the buffer.
+    size = int(min(max(rate * LAB_RUN_S / 2, low), high))
+    return VerifyOptions(size_bytes=size, contest=ContestOptions(time_s=LAB_TIME_S), seed=seed)
 
 
 def _earlier_capacity(folder: Path) -> Capacity | None:

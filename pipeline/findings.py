@@ -52,7 +52,7 @@ def outliers_of(
 def _excess(name: str, slow: FoundSlowHost, layer: str) -> dict[str, Any]:
     """The excess under the key of its unit, and the sentence."""
     times = f"{slow.ratio:.1f}x what its place explains"
-    where = f"{slow.slower} of {slow.links} links (a slow card, a busy host, or one far away)"
+    where = f"{slow.slower} of {count(slow.links, 'link')} (a slow card, a busy host, or one far away)"
     if layer == "rtt":
         text = f"{name} is slow towards everybody: {times}, {slow.excess * 1e6:.0f} us more on {where}"
         return {"excess_s": slow.excess, "text": text}

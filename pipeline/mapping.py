@@ -10,6 +10,7 @@ import numpy as np
 from netprobe.cluster import Grouping as FoundGrouping
 from netprobe.cluster import Verdict as FoundVerdict
 from netprobe.cluster import compare_methods, find_groups, ids_like
+from netprobe.cluster.kmeans import check_sizes
 from netprobe.core.errors import NothingMeasuredError
 from netprobe.core.hosts import natural_order
 from netprobe.core.map import BetaLayer, Group, Grouping, Layers, Map, RttLayer, Verdict
@@ -18,6 +19,7 @@ from netprobe.core.scan import Scan
 from netprobe.embed import EmbedOptions, fit_embedding
 from netprobe.pipeline.findings import outliers_of
 from netprobe.pipeline.layers import Readings, make_layer, read_layers
+from netprobe.report.units import count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +46,8 @@ def map_scan(scan: Scan, *, options: MapOptions | None = None, seed: int = 0) ->
     Computing is done in natural name order, so that neither the order of the hosts file nor the unit
     changes a result. Hosts that have no reading, or none that ties them to the largest connected part of
     the fleet, are ``unplaced``; where another part is as large nobody can tell which is the fleet, and the
-    verdict says so. Raises NothingMeasuredError when no link was measured.
+    verdict says so. Raises NothingMeasuredError when no link was measured, and InfeasibleError for a ``k`` that
+    the hosts cannot form, before anything is denoised.
     """
     options = options or MapOptions()
     order = natural_order(scan.hosts)
@@ -54,6 +57,8 @@ def map_scan(scan: Scan, *, options: MapOptions | None = None, seed: int = 0) ->
         raise NothingMeasuredError("the scan holds no measured link: there is nothing to map")
     parts = islands(main.raw)
     placed = parts[0]
+    if options.k is not None:
+        check_sizes(len(placed), options.k, size_min=1, size_max=len(placed))
     part = main.raw[np.ix_(placed, placed)]
     fit = fit_embedding(part, options=options.embed, seed=seed)
     grouping, verdict = find_groups(
@@ -152,8 +157,8 @@ def _verdict(found: FoundVerdict, layer: str, parts: list[list[str]]) -> Verdict
     if len(parts) > 1 and len(parts[1]) == len(parts[0]):
         as_large = sum(len(part) == len(parts[0]) for part in parts)
         text = (
-            f"cannot tell: no measured link joins {as_large} sets of {len(parts[0])} hosts each, and only that of "
-            f"{parts[0][0]} is mapped: measure across"
+            f"cannot tell: no measured link joins {as_large} sets of {count(len(parts[0]), 'host')} each, and only "
+            f"that of {parts[0][0]} is mapped: measure across"
         )
         found = FoundVerdict(locality="cannot_tell", contrast=None, p_value=None, text=text)
     text = found.text if layer == "rtt" else f"{found.text}; judged by goodput alone"

@@ -17,6 +17,7 @@ from netprobe.pipeline.measuring import Measuring, parse_measuring
 from netprobe.probe.journal import JournalRecord, read_journal
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.visits import RTT
+from netprobe.report.units import count
 
 REACH = ("python", "setup", "start_timeout_s")
 """How hosts are reached is never taken from a journal: a file in a folder must not name commands to run."""
@@ -46,7 +47,8 @@ def check_same_hosts(record: JournalRecord, hosts: Sequence[Host]) -> None:
     """Refuse to go on with other hosts than those of the journal. Raises InputError."""
     if len(hosts) != len(record.hosts):
         raise InputError(
-            f"--resume: the scan is of {len(record.hosts)} hosts, and --hosts gives {len(hosts)}: leave --hosts out"
+            f"--resume: the scan is of {count(len(record.hosts), 'host')}, and --hosts gives {len(hosts)}: leave "
+            "--hosts out"
         )
     for given, scanned in zip(hosts, record.hosts, strict=True):
         for key in ("name", "target", "address"):

@@ -20,6 +20,7 @@ from netprobe.probe.options import ScanOptions
 from netprobe.probe.result import NoReadingError, ScanOutcome
 from netprobe.probe.session import Phase, run_scan
 from netprobe.probe.visits import RTT, VisitResult
+from netprobe.report.units import count
 
 
 def scan(
@@ -72,8 +73,10 @@ def scan(
         scan = write_outcome(outcome, folder)
     if outcome.interrupted or late:
         noted()
+        made = len(scan.visits)
         raise InterruptedScanError(
-            f"interrupted: {len(scan.visits)} visits are kept in {folder / files.SCAN} (status {scan.status})"
+            f"interrupted: {count(made, 'visit')} {'is' if made == 1 else 'are'} kept in {folder / files.SCAN} "
+            f"(status {scan.status})"
         )
     return scan
 

@@ -25,6 +25,7 @@ from netprobe.plan.order import plain_host
 from netprobe.probe.events import OnEvent, ignore
 from netprobe.probe.launch import Launcher
 from netprobe.probe.options import ScanOptions
+from netprobe.report.units import count
 from netprobe.verify.compare import verdict_of
 from netprobe.verify.correlate import correlate
 from netprobe.verify.library import Library
@@ -133,8 +134,10 @@ def verify_order(
             saved = _save(document, path)
     if outcome.interrupted or late:
         noted()
-        kept = f"are kept in {saved} (status {document.status})" if saved is not None else "were made"
-        raise InterruptedScanError(f"interrupted: {len(document.repetitions)} runs {kept}")
+        made = len(document.repetitions)
+        kept = f"{'is' if made == 1 else 'are'} kept in {saved} (status {document.status})"
+        kept = kept if saved is not None else "was made" if made == 1 else "were made"
+        raise InterruptedScanError(f"interrupted: {count(made, 'run')} {kept}")
     if document.status == "failed":
         raise NothingVerifiedError(document)
     return document

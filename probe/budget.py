@@ -3,7 +3,8 @@
 A fleet of two levels (near hosts in a rack, far ones elsewhere) is known once every host has been seen near
 one other host of its rack. So the readings so far are split into near and far ones, hosts that are near are
 joined into components, and the next pairs are those most likely to join two more: pairs of components that
-no reading tells apart yet, weighed by how many hosts are still possible partners. What is left of the
+no reading tells apart yet, weighed by how many hosts are still possible partners. Where the near readings
+are themselves of two levels (racks in rows), the same is done inside each component. What is left of the
 budget goes to pairs of components that hang on a single reading, then to hosts with few readings.
 
 The order is seeded; the same readings give the same pairs. Every pair is visited from one end first and from
@@ -12,6 +13,7 @@ the other in a second pass, far apart, so that what is chosen depends on the fir
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,6 +30,8 @@ EXPLORING_ROUNDS = 2
 """Rounds of random pairs before anything is known."""
 LEAST_STEP = 1.15
 """Two levels closer than this ratio are one level."""
+CLEAR_SPLIT = 0.85
+"""Near readings are of two levels where these explain this share of their spread: of a uniform one it is 0.75."""
 WORTH = 0.3
 """While components have not all met, a round takes no pair that is less likely than this share of the likeliest."""
 LEAST_ROUND = 16
@@ -206,8 +210,22 @@ class Budgeted:
                 yield one, other
 
     def _unsure(self, alive: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-        """Pairs of components that least evidence tells apart, the likeliest to be one first."""
-        labels = components(self._rtt_s)
+        """Pairs of components that least evidence tells apart, the likeliest to be one first; the outer level first."""
+        nested = [np.zeros(self._hosts, dtype=np.int64), *nested_components(self._rtt_s)]
+        for needed in (1, 2, 3):
+            for outer, inner in itertools.pairwise(nested):
+                wanted = self._lacking(outer, inner, needed, alive)
+                if wanted is not None:
+                    yield from wanted
+                    return
+
+    def _lacking(
+        self, outer: NDArray[np.int64], labels: NDArray[np.int64], needed: int, alive: NDArray[np.int64]
+    ) -> Iterator[tuple[int, int]] | None:
+        """The pairs of components that fewer than ``needed`` readings tell apart, None without such.
+
+        outer, labels: (N,); components of different outer ones are told apart by that.
+        """
         count = int(labels.max()) + 1
         member = np.zeros((count, self._hosts), dtype=np.float64)
         member[labels, np.arange(self._hosts)] = 1.0
@@ -215,16 +233,17 @@ class Budgeted:
         here = np.zeros(self._hosts)
         here[alive] = 1.0
         size = member @ here
+        around = np.zeros(count, dtype=np.int64)
+        around[labels] = outer
+        together = around[:, None] == around[None, :]
         one, other = np.triu_indices(count, 1)
-        keep = (size[one] > 0) & (size[other] > 0)
+        keep = (size[one] > 0) & (size[other] > 0) & together[one, other]
         one, other = one[keep], other[keep]
-        for needed in (1, 2, 3):
-            lacking = evidence[one, other] < np.minimum(needed, size[one] * size[other])
-            if lacking.any():
-                yield from self._between(
-                    one[lacking], other[lacking], member, evidence < needed, size, alive, first=needed == 1
-                )
-                return
+        lacking = evidence[one, other] < np.minimum(needed, size[one] * size[other])
+        if not lacking.any():
+            return None
+        open_ = (evidence < needed) & together
+        return self._between(one[lacking], other[lacking], member, open_, size, alive, first=needed == 1)
 
     def _between(
         self,
@@ -265,27 +284,37 @@ class Budgeted:
                 yield a[(step + place) % len(a)], b[(step + place) % len(b)]
 
 
-def components(rtt_s: NDArray[np.float64]) -> NDArray[np.int64]:
-    """(N,) labels: hosts joined by near readings; (N, N) symmetric readings, NaN where there is none.
+def nested_components(rtt_s: NDArray[np.float64]) -> list[NDArray[np.int64]]:
+    """(N,) labels a level, the outer level first: hosts joined by near readings, then by the nearest of these.
 
-    Near is below the split of the log readings into two levels that explains most of their spread (Otsu's
-    method); without two levels nobody is near.
+    rtt_s: (N, N) symmetric readings, NaN where there is none. Near is below the split of the log readings into
+    two levels that explains most of their spread (Otsu's method); without two levels nobody is near. Near
+    readings are split again while two levels are clearly there.
     """
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
 
     hosts = len(rtt_s)
     one, other = np.nonzero(np.triu(np.isfinite(rtt_s) & (rtt_s > 0), 1))
-    threshold = split_of(np.log(rtt_s[one, other])) if len(one) else None
+    level = np.log(rtt_s[one, other])
+    threshold = split_of(level) if len(one) else None
     if threshold is None:
-        return np.arange(hosts, dtype=np.int64)
-    near = np.log(rtt_s[one, other]) < threshold
-    joined = coo_matrix((np.ones(near.sum()), (one[near], other[near])), shape=(hosts, hosts))
-    return np.asarray(connected_components(joined, directed=False)[1], dtype=np.int64)
+        return [np.arange(hosts, dtype=np.int64)]
+    found: list[NDArray[np.int64]] = []
+    while threshold is not None:
+        near = level < threshold
+        one, other, level = one[near], other[near], level[near]
+        joined = coo_matrix((np.ones(len(one)), (one, other)), shape=(hosts, hosts))
+        found.append(np.asarray(connected_components(joined, directed=False)[1], dtype=np.int64))
+        threshold = split_of(level, least_explained=CLEAR_SPLIT)
+    return found
 
 
-def split_of(levels: NDArray[np.float64]) -> float | None:
-    """Where to split values so that the two parts' means explain most of the spread; None for one level."""
+def split_of(levels: NDArray[np.float64], *, least_explained: float = 0.0) -> float | None:
+    """Where to split values so that the two parts' means explain most of the spread; None for one level.
+
+    least_explained: the share of the variance that they must explain.
+    """
     values = np.sort(levels)
     count = len(values)
     if count < 4 or values[-1] - values[0] < math.log(LEAST_STEP):
@@ -297,5 +326,7 @@ def split_of(levels: NDArray[np.float64]) -> float | None:
     explained = below * (count - below) * (high - low) ** 2
     place = int(np.argmax(explained))
     if high[place] - low[place] < math.log(LEAST_STEP):
+        return None
+    if explained[place] < least_explained * count**2 * float(values.var()):
         return None
     return float((values[place] + values[place + 1]) / 2)

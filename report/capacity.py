@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.table import Table
 
 from netprobe.core.capacity import Capacity, Resource
-from netprobe.report.units import rate
+from netprobe.report.units import count, rate
 
 HOSTS_SHOWN = 64
 
@@ -42,8 +42,8 @@ def capacity_text(capacity: Capacity) -> str:
     """One line on what was measured, and the warnings."""
     flows = sum(len(test.flows) for test in capacity.tests)
     lines = [
-        f"{len(capacity.tests)} tests, {flows} flows in {capacity.duration_s:.1f} s; payload of TCP. "
-        ">: at least that, its hosts or processors were the limit; ~: this or another one named in the file"
+        f"{count(len(capacity.tests), 'test')}, {count(flows, 'flow')} in {capacity.duration_s:.1f} s; payload of "
+        "TCP. >: at least that, its hosts or processors were the limit; ~: this or another one named in the file"
     ]
     lines += [f"{host.name}: {host.status}: {host.reason}" for host in capacity.hosts if host.status != "ok"]
     lines += [f"{one.id}: {one.reason}" for one in capacity.resources if one.reason is not None]

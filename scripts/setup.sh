@@ -351,7 +351,7 @@ add_python_packages() {
     fi
     rm -f .venv/.setup-test .venv/.setup-demo
     extras=
-    [ "$target" = demo ] || extras=map,icmp,dev
+    [ "$target" = demo ] || extras=map,icmp,fast,dev
     scratch=$(mktemp -d)
     trap 'rm -rf "$scratch"' EXIT
     trap 'exit 130' INT

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from netprobe.cli.entry import run
+from netprobe.cli.mapping import comparison_lines
 from netprobe.core.document import write_document
 from netprobe.core.matrix import FloatMatrix
 from tests.documents import make_scan, rack_rtt
@@ -140,3 +141,16 @@ def test_of_two_equal_islands_nobody_can_tell_and_who_has_no_place_is_said(
     assert "not placed, for no measured link ties them to the other 4 hosts: h4 h5 h6 h7" in lines
     assert run(["plan", "order", str(tmp_path / "map.json")]) == 0
     assert "left out, for they have no place on the map: h4 h5 h6 h7" in capsys.readouterr().out
+
+
+def test_one_is_one_and_equal_sizes_are_said_once() -> None:
+    rows = [
+        {"method": "natural", "k": 1, "smallest": 6, "largest": 6, "contrast": None},
+        {"method": "sqrt", "k": 2, "smallest": 1, "largest": 5, "contrast": 1.5},
+        {"method": "sqrt", "k": 1, "smallest": 1, "largest": 1, "contrast": None},
+    ]
+    assert comparison_lines({"comparison": rows}) == [
+        "natural: 1 group of 6 hosts, no contrast",
+        "sqrt: 2 groups of 1 to 5 hosts, 1.50x nearer inside",
+        "sqrt: 1 group of 1 host, no contrast",
+    ]

@@ -70,6 +70,9 @@ def test_a_bad_hosts_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], te
         (["--hosts", "a,b", "--interface", ""], "interface ''"),
         (["--hosts", "a,b", "--measure", "rtt,bandwidth"], "'bandwidth' is none of rtt, path, goodput"),
         (["--lab", "no-such-example"], "no-such-example"),
+        (["--hosts", "a,b", "--like", "no-such-map.json"], "no-such-map.json: no such document"),
+        (["--lab", "pair", "--like", "no-such-map.json"], "no-such-map.json: no such document"),
+        (["--hosts", "a,b", "--like", "m.json", "--only", "scan"], "--like is of the groups of a map"),
     ],
 )
 def test_bad_options(tmp_path: Path, capsys: pytest.CaptureFixture[str], args: list[str], says: str) -> None:
@@ -122,6 +125,32 @@ def test_two_local_hosts_are_measured_for_real(tmp_path: Path, capsys: pytest.Ca
     scan = json.loads((out / "scan.json").read_text())
     assert 0 < scan["rtt_s"]["min"][0][1] <= scan["rtt_s"]["p10"][0][1] < 1
     assert scan["loss_ratio"][0][1] < 1
+
+
+def test_a_scan_keeps_the_group_ids_of_an_earlier_map_which_it_never_replaces(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    earlier, out = tmp_path / "earlier" / "map.json", tmp_path / "out"
+    scan = ["scan", "--hosts", "a,b", "--via", "local", "--probes", "3", "-q"]
+    assert run([*scan, "--out", str(earlier.parent)]) == 0
+    written = json.loads(earlier.read_text())
+    assert [group["id"] for group in written["groups"]] == ["g1"]
+    written["groups"][0]["id"] = "g7"
+    earlier.write_text(json.dumps(written))
+    assert run([*scan, "--like", str(earlier), "--out", str(out)]) == 0
+    assert [group["id"] for group in json.loads((out / "map.json").read_text())["groups"]] == ["g7"]
+    before = earlier.read_bytes()
+    for where in (["--hosts", "a,b", "--via", "local"], ["--lab", "pair"]):
+        args = ["scan", *where, "--like", str(earlier), "--out", str(earlier.parent), "--force"]
+        assert run(args) == 2
+        assert "is an input, and would be written" in capsys.readouterr().err
+    assert earlier.read_bytes() == before
+    for bad, says in (("{", "map.json"), ('{"schema": "netprobe.scan/1.0"}', "a map is needed")):
+        earlier.write_text(bad)
+        assert run([*scan, "--like", str(earlier), "--out", str(tmp_path / "none")]) == 2
+        err = capsys.readouterr().err
+        assert says in err and err.count("\n") == 1
+        assert not (tmp_path / "none").exists()
 
 
 def test_a_host_that_cannot_be_reached_makes_the_scan_partial(

@@ -35,7 +35,10 @@ def same(found: FloatMatrix, expected: FloatMatrix) -> bool:
 
 def mpigraph_text(names: Sequence[str], send: FloatMatrix | None, receive: FloatMatrix | None) -> str:
     """What mpiGraph 1.5 prints: ``receive[i][j]`` is what i got from j."""
-    lines = ["START mpiGraph v1.5", "MsgSize\t16384", f"Procs\t{len(names)}", "", "1 of 3 (33.3%)"]
+    hosts = len(names)
+    lines = ["START mpiGraph v1.5", "MsgSize\t16384", "Times\t100", "Window\t50", f"Procs\t{hosts}", ""]
+    lines += [f"{step} of {hosts} ({100 * step / hosts:.1f}%)" for step in range(1, hosts)]
+    lines += ["Gathering results", ""]
     for head, word, table in (("Send", "to", send), ("Recv", "from", receive)):
         if table is None:
             continue

@@ -113,7 +113,7 @@ def test_plain_lists() -> None:
 def test_the_registry_names_its_formats() -> None:
     read_only = {"ansible", "lsf", "pbs", "slurm"}
     hostfiles = {"deepspeed", "horovod", "mpich", "openmpi", "plain", "rankfile", "slurm-hostfile"}
-    written = hostfiles | {"json", "kubernetes", "torchrun"}
+    written = hostfiles | {"dlrover", "json", "kubernetes", "ray", "torchrun"}
     assert set(FORMATS) == read_only | written
     hosts = [make_host("a"), make_host("b")]
     for name, entry in FORMATS.items():
@@ -129,7 +129,7 @@ def test_the_registry_names_its_formats() -> None:
             assert entry.command("file", 2, ["x"])[-1] == "x"
     with pytest.raises(InputError, match="known are ansible, deepspeed"):
         format_named("yaml")
-    with pytest.raises(InputError, match="known are deepspeed, horovod"):
+    with pytest.raises(InputError, match="known are deepspeed, dlrover"):
         writer_named("yaml")
 
 

@@ -114,6 +114,38 @@ def test_the_receive_table_of_mpigraph_is_turned_round() -> None:
     assert found.parameters == {"table": "Recv"}
 
 
+# A whole run of three tasks, one a host: two on one switch and a third behind a slower uplink.
+MPIGRAPH = (
+    "START mpiGraph v1.5\nMsgSize\t1048576\nTimes\t10\nWindow\t10\nProcs\t3\n\n"
+    "1 of 3 (33.3%)\n2 of 3 (66.7%)\nGathering results\n"
+    "\nSend max\t1190.476190\nSend avg\t709.219858\n"
+    "\nSend\track1-a:0\track1-b:1\track2-a:2\t\n"
+    "rack1-a:0 to\t0.000\t1183.432\t588.235\t\n"
+    "rack1-b:1 to\t1176.471\t0.000\t584.795\t\n"
+    "rack2-a:2 to\t581.395\t578.035\t0.000\t\n"
+    "\nRecv max\t1183.431953\nRecv avg\t705.218618\n"
+    "\nRecv\track1-a:0\track1-b:1\track2-a:2\t\n"
+    "rack1-a:0 from\t0.000\t1169.591\t574.713\t\n"
+    "rack1-b:1 from\t1180.638\t0.000\t571.429\t\n"
+    "rack2-a:2 from\t585.480\t582.751\t0.000\t\nEND mpiGraph\n"
+)
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_the_output_of_a_whole_run_of_mpigraph(ends: str) -> None:
+    text = MPIGRAPH.replace("\n", ends)
+    assert detected(text) == "mpigraph"
+    found = read(text)
+    assert found.names == ("rack1-a", "rack1-b", "rack2-a") and found.unit == "MiB/s"
+    assert found.parameters == {"table": "Recv"}
+    # What rack1-b got from rack1-a is the goodput of that link.
+    assert found.values[0, 1] == 1180.638 and found.values[1, 0] == 1169.591
+    assert found.values[0, 2] == 585.48 and found.values[2, 0] == 574.713
+    sent = read(text[: text.index("Recv\t")])
+    assert sent.values[0, 1] == 1183.432 and sent.values[2, 0] == 581.395
+    assert sent.parameters == {"table": "Send"}
+
+
 def test_an_output_with_a_send_table_only_gives_that() -> None:
     found = read(mpigraph_text(NAMES, SEND, None))
     assert same(found.values, SEND) and found.parameters == {"table": "Send"}

@@ -104,3 +104,32 @@ def lab_agents(target: str) -> list[int]:
         except OSError:
             continue
     return found
+
+
+def test_a_scan_of_a_lab_with_rates_ends_with_its_order_run_on_the_wire(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = tmp_path / "rates.yaml"
+    spec.write_text(
+        "name: rates\nracks: [4, 4]\nhost_rate: 40Mbit/s\nuplink_rate: 40Mbit/s\ndelay_between: 300us\n"
+    )
+    out = tmp_path / "out"
+    scan = ["scan", "--lab", str(spec), "--seed", "5", "--probes", "20", "--out", str(out)]
+    assert run([*scan, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    document = load_document(Verify, out / "verify.json")
+    assert said["verify"]["proved"] == document.proved == len(document.repetitions) > 0
+    assert [parent.schema_ for parent in document.parents] == ["netprobe.plan/1.1", "netprobe.map/1.0"]
+    # A ring crosses the uplinks once in the plan's order, and from 1 to 4 times as given: never fewer.
+    assert document.comparison.verdict in ("faster", "cannot_tell", "same")
+
+
+def test_a_lab_without_rates_has_nothing_to_verify(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = ["--out", str(tmp_path / "out")]
+    assert run(["scan", "--lab", "pair", "--verify", *out]) == 2
+    assert "the lab pair has no rates" in capsys.readouterr().err
+    assert run(["scan", "--hosts", "a,b", "--only", "map", "--verify", *out]) == 2
+    assert "--only map stops before it" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

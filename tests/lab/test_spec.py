@@ -22,7 +22,15 @@ YAML_PIECES = st.sampled_from(
 
 
 def test_every_shipped_example_loads_and_is_drawn_at_its_top() -> None:
-    assert {"racks-6-6-4", "racks-4x4", "racks-3-6-9", "pair", "single", "mpi-16"} <= set(example_names())
+    assert {
+        "racks-6-6-4",
+        "racks-4x4",
+        "racks-3-6-9",
+        "pair",
+        "single",
+        "mpi-16",
+        "oversubscribed-6-6-4",
+    } <= set(example_names())
     for name in example_names():
         spec = load_spec(name)
         assert spec.name == name

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pytest
 
 from netprobe.cluster.score import adjusted_rand_index
 from netprobe.core.document import canonical_sha256
-from netprobe.core.errors import DocumentError, InputError, NothingMeasuredError
+from netprobe.core.errors import DocumentError, InfeasibleError, InputError, NothingMeasuredError
 from netprobe.core.hosts import Host
 from netprobe.core.map import Map
 from netprobe.core.scan import Scan
 from netprobe.pipeline import export_hostfile, export_topology, map_scan, plan_order
-from netprobe.pipeline.mapping import connected
+from netprobe.pipeline.mapping import MapOptions, connected
 from netprobe.probe.methods.latency import latency_method
 from netprobe.probe.options import ScanOptions
 from tests.documents import INSIDE_S, make_scan, permuted, rack_labels, rack_rtt, rack_scan
@@ -88,6 +90,21 @@ def test_one_and_two_hosts_give_trivial_documents(size: int) -> None:
     assert export_hostfile(plan, format_name="deepspeed").command is None
     with pytest.raises(InputError, match="only read"):
         export_hostfile(plan, format_name="ansible")
+
+
+@pytest.mark.parametrize("groups", ["natural", "sqrt"])
+def test_more_groups_than_hosts_are_refused_before_anything_is_denoised(
+    groups: Literal["natural", "sqrt"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rtt = rack_rtt((4, 4), seed=7)
+    rtt[3, :] = rtt[:, 3] = np.nan
+
+    def denoised(*_given: object, **_options: object) -> None:
+        pytest.fail("denoised first")
+
+    monkeypatch.setattr("netprobe.pipeline.mapping.fit_embedding", denoised)
+    with pytest.raises(InfeasibleError, match="cannot form 8 groups of 7 hosts"):
+        map_scan(make_scan(rtt, status="partial"), options=MapOptions(groups=groups, k=8))
 
 
 def test_missing_cells_are_completed() -> None:

@@ -15,7 +15,7 @@ from netprobe.cluster.score import adjusted_rand_index
 from netprobe.core.errors import InputError
 from netprobe.core.matrix import FloatMatrix
 from netprobe.embed.denoise import denoise
-from netprobe.probe.budget import Budget, Budgeted, components, parse_budget, split_of
+from netprobe.probe.budget import Budget, Budgeted, nested_components, parse_budget, split_of
 from netprobe.probe.chooser import Results
 from netprobe.probe.rounds import Link
 from netprobe.probe.visits import VisitResult
@@ -82,6 +82,26 @@ def test_a_tenth_of_the_pairs_shows_the_racks(racks: list[int]) -> None:
     assert verdict.locality == "found"
 
 
+def test_racks_inside_rows_are_found_too() -> None:
+    rows, racks, size = 3, 2, 8
+    hosts = rows * racks * size
+    place = np.random.default_rng(3).permutation(hosts)
+    rack, row = place // size, place // (size * racks)
+    same = [np.equal.outer(label, label) for label in (rack, row)]
+    rtt = np.select(same, [100e-6, 200e-6], 500e-6)
+    rtt *= np.exp(np.random.default_rng(4).normal(0.0, 0.05, rtt.shape))
+    np.fill_diagonal(rtt, 0.0)
+    rounds, _ = drive(rtt, Budget(share=0.25), seed=2)
+    known = np.full_like(rtt, np.nan)
+    for link in (link for links in rounds for link in links):
+        known[link.src, link.dst] = rtt[link.src, link.dst]
+    found = nested_components(known)
+    assert [adjusted_rand_index(a.tolist(), b.tolist()) for a, b in zip(found, (row, rack), strict=True)] == [
+        1,
+        1,
+    ]
+
+
 def test_a_budget_of_time_ends_the_first_pass_before_its_half_and_all_at_its_end() -> None:
     rounds, _ = drive(rack_rtt([8, 8, 8], seed=3), Budget(seconds=4.0), round_s=0.1)
     assert len(rounds) <= 41
@@ -103,7 +123,7 @@ def test_components_are_hosts_joined_by_near_readings() -> None:
     rtt = np.full((5, 5), np.nan)
     for a, b, value in ((0, 1, 1e-4), (1, 2, 1.1e-4), (3, 4, 1e-4), (2, 3, 3e-4), (0, 4, 3.1e-4)):
         rtt[a, b] = rtt[b, a] = value
-    assert components(rtt).tolist() == [0, 0, 0, 1, 1]
+    assert [labels.tolist() for labels in nested_components(rtt)] == [[0, 0, 0, 1, 1]]
     assert split_of(np.log([1e-4, 1.01e-4, 1.02e-4, 1.03e-4])) is None
 
 
