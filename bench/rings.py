@@ -135,7 +135,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--no-peers", action="store_true")
     options = parser.parse_args()
-    heading(f"Rings, seeds 0 to {options.instances - 1}")
+    heading(f"Rings, seeds 0 to {max(options.instances, options.others) - 1}")
     if numba_is_installed():
         began = time.process_time()
         solve_ring(unbalanced(64, 0), iterations=1, compiled=True)
