@@ -2,7 +2,8 @@
 
 A host's place is its group: what is expected of a pair is the typical distance of the two groups, or of the
 group itself. A host is named when most of its links are slower than that by one factor that other hosts do
-not show, a link when it is slower than both its ends explain.
+not show, or by one delay: beside far links a delay is no factor, and shows on the near ones. A link is named
+when it is slower than both its ends explain.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ _HOST_SIGMAS, _LINK_SIGMAS = 5.0, 8.0
 _LEAST_SPREAD = 0.02
 # Links are judged where both ends have this many, or all, of their pairs measured.
 _LEAST_READINGS = 8
+# A delay towards everybody is at least this share as long outside the host's group as inside it.
+_SAME_DELAY = 0.5
 # A block of two groups has a median of its own from so many readings on, and groups of so many hosts.
 _FEWEST_OF_A_BLOCK, _FEWEST_OF_A_GROUP = 6, 3
 # A link this much above what is expected counts as slower.
@@ -84,7 +87,8 @@ def find_outliers(raw_distance_s: NDArray[np.float64], labels: NDArray[np.int64]
     expected = _expected(level, labels)
     over = level - expected
     terms = _row_medians(over)
-    hosts = _hosts(matrix, np.exp(expected), over, terms)
+    same = labels[:, None] == labels[None, :]
+    hosts = _hosts(matrix, np.exp(expected), over, terms, same)
     # A slow host adds the same delay to all of its links, near and far; small differences grow with them.
     excess = np.zeros(len(matrix))
     for slow in hosts:
@@ -137,9 +141,10 @@ def _block_medians(pairs: NDArray[np.float64], labels: NDArray[np.int64]) -> NDA
     return table
 
 
-def _row_medians(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _row_medians(values: NDArray[np.float64], *, none: float = 0.0) -> NDArray[np.float64]:
+    """(N,) the median of each row's finite values, ``none`` where it has none."""
     rows = [row[np.isfinite(row)] for row in values]
-    return np.array([float(np.median(row)) if len(row) else 0.0 for row in rows])
+    return np.array([float(np.median(row)) if len(row) else none for row in rows])
 
 
 def _spread(values: NDArray[np.float64]) -> float:
@@ -151,10 +156,12 @@ def _hosts(
     expected: NDArray[np.float64],
     over: NDArray[np.float64],
     terms: NDArray[np.float64],
+    same: NDArray[np.bool_],
 ) -> tuple[SlowHost, ...]:
     beyond = terms - np.median(terms)
+    slow = beyond > max(np.log(_HOST_RATIO), _HOST_SIGMAS * _spread(terms))
     found = []
-    for host in np.flatnonzero(beyond > max(np.log(_HOST_RATIO), _HOST_SIGMAS * _spread(terms))).tolist():
+    for host in np.flatnonzero(slow | _delayed(matrix, expected, same)).tolist():
         there = np.isfinite(over[host])
         found.append(
             SlowHost(
@@ -166,6 +173,34 @@ def _hosts(
             )
         )
     return tuple(sorted(found, key=lambda one: (-one.ratio, one.host)))
+
+
+def _delayed(
+    matrix: NDArray[np.float64], expected: NDArray[np.float64], same: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """(N,) hosts with one delay on top of their links, beyond that of others both inside their group and outside.
+
+    Inside it is a fourth of what is expected at least; outside, where most links may be far, it may be little
+    of it. One that shows inside only is a host of another group, or a group inside a group.
+    """
+    inside, outside = (
+        _row_medians(np.where(kind, matrix - expected, np.nan), none=np.nan) for kind in (same, ~same)
+    )
+    if np.isnan(inside).all() or np.isnan(outside).all():
+        return np.zeros(len(matrix), dtype=bool)
+    near = _row_medians(np.where(same & np.isfinite(matrix), expected, np.nan), none=np.nan)
+    far = _row_medians(np.where(~same & np.isfinite(matrix), expected, np.nan), none=np.nan)
+    clear = np.ones(len(matrix), dtype=bool)
+    delays = []
+    for delay, typical in ((inside, near), (outside, far)):
+        known = np.isfinite(delay)
+        delay = delay - np.median(delay[known])
+        spread = 1.4826 * float(np.median(np.abs(delay[known])))
+        clear &= known & (delay > _HOST_SIGMAS * np.maximum(spread, _LEAST_SPREAD * typical))
+        delays.append(delay)
+    return np.asarray(
+        clear & (delays[0] >= (_HOST_RATIO - 1) * near) & (delays[1] >= _SAME_DELAY * delays[0])
+    )
 
 
 def _links(over: NDArray[np.float64]) -> tuple[SlowLink, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from netprobe.cluster import find_outliers, ids_like
 from tests.cluster.fleets import flat_rtt, rack_rtt
@@ -40,6 +41,32 @@ def test_two_sick_hosts_are_named_the_worse_first_in_any_unit_and_with_holes() -
         found = find_outliers(rtt * unit, np.array(rack)).hosts
         assert [slow.host for slow in found] == [12, 3]
         assert found[0].excess == pytest.approx(4e-3 * unit, rel=0.2)
+
+
+def two_rows(seed: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Seconds between 64 hosts in 8 racks of 2 rows (0.1, 1 and 8 ms, 5 % noise), and the racks."""
+    rack = np.repeat(np.arange(8), 8)
+    near, row = rack[:, None] == rack, rack[:, None] // 4 == rack // 4
+    base = np.where(near, 1e-4, np.where(row, 1e-3, 8e-3))
+    return base * np.exp(np.random.default_rng(seed).normal(0.0, 0.05, base.shape)), rack
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_delay_that_most_links_are_too_long_to_show_is_named_by_the_near_ones(seed: int) -> None:
+    rtt, rack = two_rows(seed)
+    assert find_outliers(rtt, rack).hosts == ()
+    rtt[5, :] += 1e-3
+    rtt[:, 5] += 1e-3
+    found = find_outliers(rtt, rack)
+    assert [slow.host for slow in found.hosts] == [5] and found.links == ()
+    assert found.hosts[0].excess == pytest.approx(1e-3, rel=0.2)
+    assert found.hosts[0].ratio < 1.25  # of the median link, which is between rows
+
+
+def test_a_host_of_another_rack_is_no_slow_one() -> None:
+    rtt, rack = two_rows(0)
+    rack[5] = 1  # one of the first rack that was taken for one of the second
+    assert find_outliers(rtt, rack).hosts == ()
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
