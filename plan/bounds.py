@@ -4,7 +4,8 @@ Sum: the Held-Karp bound (`netprobe.plan.onetree`); for directed costs also the 
 
 Largest hop: a ring whose hops all cost at most t leaves every host by an arc and enters it by another, makes
 the graph of the arcs up to t strongly connected, and (three hosts or more) makes its undirected graph
-2-connected. The bound is the least t of the matrix at which all of that holds.
+2-connected, with no contradiction among the hops it needs (`netprobe.plan.forced`). The bound is the least t of
+the matrix at which all of that holds.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.core.matrix import FloatMatrix
+from netprobe.plan.forced import contradicts_a_ring
 from netprobe.plan.matrices import least_that_holds
 from netprobe.plan.onetree import STEPS, held_karp
 
@@ -64,7 +66,8 @@ def _may_hold_a_ring(allowed: NDArray[np.bool_]) -> bool:
     size = len(allowed)
     if not (_reaches_all(allowed) and _reaches_all(allowed.T)):
         return False
-    return size < 3 or _is_biconnected(allowed | allowed.T)
+    either = allowed | allowed.T
+    return size < 3 or (not contradicts_a_ring(either) and _is_biconnected(either))
 
 
 def _reaches_all(allowed: NDArray[np.bool_]) -> bool:

@@ -16,13 +16,15 @@ from netprobe.core.matrix import FloatMatrix
 from netprobe.core.plan import Objective
 from netprobe.plan import crossings, moves, ring_cost, solve_ring
 from netprobe.plan.bounds import bottleneck_lower_bound, sum_lower_bound
+from netprobe.plan.compiled import compiled_kernels
 from netprobe.plan.construct import neighbours, padded, whole_units
+from netprobe.plan.forced import contradicts_a_ring
 from netprobe.plan.onetree import held_karp
 from tests.plan.fleets import rack_fleet
 
 OBJECTIVES: tuple[Objective, ...] = ("sum", "bottleneck")
 objectives = st.sampled_from(OBJECTIVES)
-NO_DEADLINE = settings(deadline=None, max_examples=40)
+NO_DEADLINE = settings(deadline=None, max_examples=25)
 
 
 def random_cost(size: int, seed: int, directed: bool, levels: int = 0) -> FloatMatrix:
@@ -45,7 +47,7 @@ costs = st.builds(
 )
 small = st.builds(
     random_cost,
-    size=st.integers(3, 7),
+    size=st.integers(3, 6),
     seed=st.integers(0, 10_000),
     directed=st.booleans(),
     levels=st.sampled_from([0, 0, 3]),
@@ -59,14 +61,14 @@ def test_a_ring_is_a_permutation_never_worse_than_the_given_order(
 ) -> None:
     start = list(range(len(cost)))
     rng.shuffle(start)
-    ring = solve_ring(cost, objective=objective, seed=seed, start=start, iterations=100)
+    ring = solve_ring(cost, objective=objective, seed=seed, start=start, iterations=50)
     assert sorted(ring.order) == list(range(len(cost)))
     assert ring.order[0] == start[0]
     assert ring.cost_s == ring_cost(cost, ring.order, objective)
     assert ring.cost_given_s == ring_cost(cost, start, objective)
     assert ring.cost_s <= ring.cost_given_s
     assert ring.lower_bound_s <= ring.cost_s
-    assert ring == solve_ring(cost, objective=objective, seed=seed, start=start, iterations=100)
+    assert ring == solve_ring(cost, objective=objective, seed=seed, start=start, iterations=50)
 
 
 @NO_DEADLINE
@@ -93,11 +95,35 @@ def test_bounds_never_exceed_the_best_ring(cost: FloatMatrix) -> None:
             assert held_karp(cost, best * aim, 120) <= best * (1 + 1e-12)
 
 
+def test_needed_hops_contradict_a_ring_only_where_there_is_none() -> None:
+    rng = np.random.default_rng(5)
+    rings = [np.array((0, *rest)) for rest in itertools.permutations(range(1, 7)) if rest[0] < rest[-1]]
+    told = 0
+    for _ in range(150):
+        upper = np.triu(rng.random((7, 7)) < rng.uniform(0.35, 0.7), 1)
+        graph = upper | upper.T
+        holds = any(graph[ring, np.roll(ring, -1)].all() for ring in rings)
+        contradiction = contradicts_a_ring(graph)
+        assert not (holds and contradiction)
+        told += contradiction
+    assert told > 30
+
+
+def test_needed_hops_raise_the_bound_of_the_largest_hop() -> None:
+    """Host 0 is joined by short hops to three hosts that need it: 2-connected, and no ring."""
+    short = [(0, 1), (0, 2), (0, 3), (4, 1), (4, 2), (4, 3)]
+    cost = np.full((5, 5), 9e-4)
+    for a, b in short:
+        cost[a, b] = cost[b, a] = 1e-4
+    assert bottleneck_lower_bound(cost) == 9e-4
+    assert solve_ring(cost, objective="bottleneck").cost_s == 9e-4
+
+
 @NO_DEADLINE
 @given(costs, objectives, st.sampled_from([1e3, 1e6, 1024.0, 0.125]))
 def test_the_unit_decides_nothing(cost: FloatMatrix, objective: Objective, scale: float) -> None:
-    one = solve_ring(cost, objective=objective, iterations=100)
-    other = solve_ring(cost * scale, objective=objective, iterations=100)
+    one = solve_ring(cost, objective=objective, iterations=50)
+    other = solve_ring(cost * scale, objective=objective, iterations=50)
     assert other.order == one.order
     assert other.cost_s == pytest.approx(one.cost_s * scale, rel=1e-12)
 
@@ -124,11 +150,13 @@ def test_the_search_keeps_its_books(directed: bool) -> None:
 
 
 def test_compiled_and_plain_give_the_same_ring() -> None:
-    pytest.importorskip("numba")
+    """The one test that compiles: both objectives and both kinds of costs in one process, from numba's cache or not."""
+    if compiled_kernels(moves) is None:
+        pytest.skip("numba cannot be used here: the compiled kernels are not there to compare")
     for directed, objective in itertools.product((False, True), OBJECTIVES):
         cost, _ = rack_fleet((9, 20, 13, 8), 4, noise=0.2, directed=directed)
         rings = [
-            solve_ring(cost, objective=objective, seed=3, iterations=400, compiled=compiled)
+            solve_ring(cost, objective=objective, seed=3, iterations=200, compiled=compiled)
             for compiled in (True, False)
         ]
         assert rings[0] == rings[1]
@@ -156,7 +184,7 @@ def test_a_search_whose_time_is_up_says_how_far_it_came() -> None:
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_the_search_agrees_with_the_proof(objective: Objective, monkeypatch: pytest.MonkeyPatch) -> None:
-    for seed in range(12):
+    for seed in range(6):
         cost = random_cost(9, seed, directed=seed % 2 == 1)
         proven = solve_ring(cost, objective=objective)
         with monkeypatch.context() as patch:
@@ -186,7 +214,7 @@ def test_a_flat_network_keeps_the_given_order(objective: Objective, size: int) -
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("sizes", [(6, 6, 4), (3, 6, 9), (4, 4, 4, 4)])
 def test_racks_are_crossed_no_more_often_than_needed(sizes: tuple[int, ...], objective: Objective) -> None:
-    for seed in range(8 if objective == "sum" else 6):
+    for seed in range(4):
         cost, rack = rack_fleet(sizes, seed, directed=seed % 4 == 3)
         ring = solve_ring(cost, objective=objective, seed=seed, iterations=300)
         if objective == "sum":
@@ -198,23 +226,25 @@ def test_racks_are_crossed_no_more_often_than_needed(sizes: tuple[int, ...], obj
 
 
 def test_racks_of_many_hosts() -> None:
-    cost, rack = rack_fleet([8] * 16, 5, noise=0.1)
-    ring = solve_ring(cost)
-    assert crossings(ring.order, rack) == 16
+    cost, rack = rack_fleet([8] * 10, 5, noise=0.1)
+    ring = solve_ring(cost, iterations=1000)
+    assert crossings(ring.order, rack) == 10
     assert ring.cost_s <= ring.lower_bound_s * 1.04
 
 
 def test_a_plane_is_ringed_near_the_bound() -> None:
     points = np.random.default_rng(2).random((64, 2))
     cost = np.hypot(*(points[:, None] - points[None, :]).transpose(2, 0, 1))
-    assert solve_ring(cost).cost_s <= sum_lower_bound(cost, ring_cost(cost, range(64))) * 1.03
+    assert (
+        solve_ring(cost, iterations=1000).cost_s <= sum_lower_bound(cost, ring_cost(cost, range(64))) * 1.03
+    )
 
 
 def test_the_root_turns_the_ring_and_changes_nothing_else() -> None:
     cost, _ = rack_fleet((6, 6, 4), 1)
-    plain = solve_ring(cost).order
+    plain = solve_ring(cost, iterations=100).order
     for root in (0, 3, 15):
-        order = solve_ring(cost, root=root).order
+        order = solve_ring(cost, root=root, iterations=100).order
         assert order[0] == root
         turn = plain.index(root)
         assert order == plain[turn:] + plain[:turn]
