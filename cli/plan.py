@@ -130,9 +130,28 @@ def order(
     if not (json or quiet):
         from netprobe.report import terminal
 
-        output.say(terminal.order_text(result), f"wrote {path}", f"next: netprobe export hostfile {path}")
+        output.say(terminal.order_text(result), f"wrote {path}", f"next: {_export_command(path)}")
     output.result(plan_summary(result) | {"file": str(path)})
     return 0
+
+
+def _export_command(plan: Path) -> str:
+    """The command that writes the plan's hostfile: beside it, under a name that is not taken yet."""
+    import itertools
+    import os
+    import shlex
+
+    from netprobe.pipeline import files
+
+    words = ["netprobe", "export", "hostfile", str(plan)]
+    name = files.HOSTFILE
+    for number in itertools.count(1):
+        if not os.path.lexists(plan.parent / name):
+            break
+        name = f"{files.HOSTFILE}.{plan.stem}{'' if number == 1 else f'-{number}'}"
+    if name != files.HOSTFILE:
+        words += ["--out", str(plan.parent / name)]
+    return shlex.join(words)
 
 
 def check_objective(objective: str) -> Any:

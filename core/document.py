@@ -149,8 +149,17 @@ def read_json(path: Path) -> dict[str, Any]:
         raise DocumentError(
             f"no valid JSON (line {error.lineno}: {error.msg}): is it truncated?", source=source
         ) from None
-    except (RecursionError, ValueError) as error:
-        raise DocumentError(f"no valid JSON ({error}): is it truncated?", source=source) from None
+    except _NoNumber as error:
+        raise DocumentError(f"no valid JSON: {error}", source=source) from None
+    except RecursionError:
+        raise DocumentError(
+            "no netprobe document: its lists or objects are nested too deep to be read", source=source
+        ) from None
+    except ValueError:
+        # What is left: Python turns no whole number of thousands of digits into one.
+        raise DocumentError(
+            "no netprobe document: a number in it has more digits than can be read", source=source
+        ) from None
     if not isinstance(data, dict):
         raise DocumentError("no netprobe document: its JSON is no object", source=source)
     return data
@@ -246,8 +255,12 @@ def write_atomically(path: Path, content: bytes) -> None:
         raise
 
 
+class _NoNumber(ValueError):
+    """NaN or an infinity, which Python's JSON would take."""
+
+
 def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON number; a missing value is null")
+    raise _NoNumber(f"{name} is no JSON number; a missing value is null")
 
 
 def _rounded(data: Any, ready: Ready) -> Any:

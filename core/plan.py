@@ -76,6 +76,8 @@ class Plan(Document):
 class OrderPlan(Plan):
     """``kind: order``: the hosts in rank order for one collective algorithm."""
 
+    VERSION: ClassVar[tuple[int, int]] = (1, 1)
+
     kind: Literal["order"] = "order"
     schema_: str = Field(default="netprobe.plan/1.1", alias="schema")
     collective: Literal["all_reduce", "reduce_scatter"] = "all_reduce"

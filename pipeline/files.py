@@ -90,7 +90,7 @@ def _check_file(path: Path, *, kind: str, force: bool, inputs: Sequence[Path]) -
             raise OutputExistsError(f"{place}: is no regular file: name another --out")
         if place.exists() and not force:
             raise OutputExistsError(f"{place}: exists already: name another --out, or --force to replace it")
-    found = _kind_of(path)
+    found = kind_of(path)
     if found not in (None, kind):
         raise OutputExistsError(
             f"{path}: is a {found}, which --force does not replace by a {kind}: name another --out"
@@ -99,7 +99,7 @@ def _check_file(path: Path, *, kind: str, force: bool, inputs: Sequence[Path]) -
         raise InputError(f"{path.parent}: no such directory")
 
 
-def _kind_of(path: Path) -> str | None:
+def kind_of(path: Path) -> str | None:
     """What kind of document of ours stands at the path; None for anything else, and where nothing is."""
     if not path.exists():
         return None

@@ -26,6 +26,8 @@ MOST_HOSTS = 256
 """Above it nothing is held out unless asked for: each fold denoises a matrix of its own."""
 MOST_LACKING = 0.05
 """Of the pairs may have one reading only; orders are judged on the others."""
+MOST_SCANS = 20
+"""Of the files beside a map are read in search of the scan that it was made from."""
 
 
 def is_parent(map_: Map, scan: Scan) -> bool:
@@ -38,9 +40,10 @@ def readings_of(
 ) -> Readings:
     """What orders may be sought on and judged by, in the order of the map's hosts.
 
-    Each pair was visited twice, once from each end; of the cells of a fold's halves one has the one reading and one
-    the other, drawn by ``seed``. ``held_out`` None means up to MOST_HOSTS hosts. Raises DocumentError for
-    a scan of other hosts.
+    The round trip of each pair was visited twice, once from each end; of the cells of a fold's halves one has the
+    one reading and one the other, drawn by ``seed``. Goodput has a direction and one reading in each: where it is
+    priced nothing is held out. ``held_out`` None means up to MOST_HOSTS hosts. Raises DocumentError for a scan
+    of other hosts.
     """
     if [host.name for host in scan.hosts] != [host.name for host in map_.hosts]:
         raise DocumentError("the scan lists other hosts than the map, or in another order")
@@ -70,24 +73,53 @@ def readings_beside(
     held_out: bool | None = None,
     seed: int = 0,
 ) -> Readings:
-    """`readings_of` the scan in ``scan_file``, or in scan.json beside the map where that is its parent.
+    """`readings_of` the scan in ``scan_file``, or of the one beside the map that is its parent, whatever its name.
 
     Raises DocumentError for a scan that was named and cannot be read, or is not the map's.
     """
     if map_.verdict.locality == "none":
         return Readings()
-    path = scan_file or map_file.parent / files.SCAN
-    if scan_file is None and not path.is_file():
-        return Readings(text=f"not known: no {files.SCAN} is beside the map (--scan names one)")
-    try:
-        scan = load_document(Scan, path)
-        if not is_parent(map_, scan):
-            raise DocumentError("is not the scan that the map was made from", source=str(path))
-    except DocumentError as error:
-        if scan_file is not None:
-            raise
-        return Readings(text=f"not known: {error}")
+    if scan_file is not None:
+        scan: Scan | None = _parent_in(map_, scan_file)
+    else:
+        scan, why = _parent_beside(map_file, map_)
+    if scan is None:
+        return Readings(text=f"not known: {why}")
     return readings_of(map_, scan, size_bytes=size_bytes, held_out=held_out, seed=seed)
+
+
+def _parent_in(map_: Map, path: Path) -> Scan:
+    scan = load_document(Scan, path)
+    if not is_parent(map_, scan):
+        raise DocumentError("is not the scan that the map was made from", source=str(path))
+    return scan
+
+
+def _parent_beside(map_file: Path, map_: Map) -> tuple[Scan | None, str]:
+    """The map's parent among the scans beside it, scan.json first; None, and why, where it is not there."""
+    first = map_file.parent / files.SCAN
+    others = sorted(path for path in map_file.parent.glob("*scan*.json") if path != first)
+    why = f"no {files.SCAN} is beside the map"
+    for path in (first, *others[: MOST_SCANS - 1]):
+        try:
+            # A pipe would be waited for, and no head is read of one.
+            if path.is_file() and files.kind_of(path) == "scan":
+                return _parent_in(map_, path), ""
+        except OSError as error:
+            found = f"{path}: cannot be read: {error.strerror}"
+        except DocumentError as error:
+            found = str(error)
+        else:
+            continue
+        why = found if path == first else why
+    needed = next(
+        (parent.sha256 for parent in map_.parents if parent.schema_.startswith("netprobe.scan/")), ""
+    )
+    of = f" (sha256 {needed[:12]}..)" if needed else ""
+    return (
+        None,
+        f"{why}, nor is another scan there that it was made from: name the file of that{of} with --scan",
+    )
 
 
 def _folds(
@@ -103,6 +135,13 @@ def _folds(
     total = count * (count - 1) // 2
     if held_out is False:
         return (), 0, "not asked for"
+    if "beta" in layers:
+        # The two cells of a pair are two links: the one says nothing of how well the other was read.
+        return (
+            (),
+            0,
+            "cannot tell: the scan has one reading of the goodput of each link and direction, and it takes two",
+        )
     if held_out is None and count > MOST_HOSTS:
         return (
             (),

@@ -29,6 +29,7 @@ from netprobe.plan.candidates import (
 from netprobe.plan.costs import CostModel, LinkCost, cost_model
 from netprobe.plan.figures import random_orders
 from netprobe.plan.held_out import CLOSE, Choice, Links, Readings, choose, held_out_costs
+from netprobe.plan.matrices import MOST_COST, impossible, needed
 from netprobe.plan.order_proof import crossings_of, group_by_host, verify_order_plan
 from netprobe.plan.polish import check_polish, polish
 from netprobe.plan.registry import PlanKind, register, verify_plan
@@ -42,8 +43,11 @@ def links_of(document: Map, size_bytes: int | None = None) -> Links:
     """Costs of the map's links: half the denoised round trip, and with a size the time of its bytes by goodput.
 
     Where the groups are those of goodput the latency is not known and taken for 0, and a size of
-    `MESSAGE_BYTES` is meant unless another is given. Raises InputError for a size and a map without goodput.
+    `MESSAGE_BYTES` is meant unless another is given. Raises InputError for a size and a map without goodput,
+    and for a distance above `MOST_COST`.
     """
+    for name, layer in document.layers.named().items():
+        _check_distances(name, layer.distance, [host.name for host in document.hosts])
     beta = document.layers.beta
     if document.grouped_by != "rtt":
         size = MESSAGE_BYTES if size_bytes is None else size_bytes
@@ -177,7 +181,14 @@ def build_order_plan(
                 steps=sum(entry.steps for entry in made),
                 text=choice.why,
             ),
-            "advice": advice(choice, cost, cost_given, held),
+            "advice": advice(
+                choice,
+                cost,
+                cost_given,
+                held,
+                same=order == given,
+                why=_why_written(model, link, named(order), ranked, order, given, group_of),
+            ),
         }
     if maximize:
         worst = worst_candidate(model, objective, link, given, seed=seed, iterations=iterations)
@@ -207,17 +218,34 @@ def gap(cost_s: float, lower_bound_s: float) -> float:
     return round_float(cost_s / lower_bound_s - 1.0) if lower_bound_s > 0 else 0.0
 
 
-def advice(choice: Choice, cost_s: float, cost_given_s: float, held: Mapping[str, float]) -> str:
-    """What the figures say, in a sentence."""
+def advice(
+    choice: Choice,
+    cost_s: float,
+    cost_given_s: float,
+    held: Mapping[str, float],
+    *,
+    same: bool = False,
+    why: str = "it was found first",
+) -> str:
+    """What the figures say, in a sentence.
+
+    same: whether the order is the given one, whatever its kind. ``why`` says for which other reason an order is
+    written that costs as much as the given one.
+    """
     if choice.kept_given is not None:
         return f"keep your order: {choice.kept_given}"
-    if choice.kind == "given" or (not held and cost_given_s <= cost_s):
+    if choice.kind == "given" or same:
         return "keep your order: none that costs less was found"
     if held and held[_judged(choice.kind)] > 0:
         gain = held["given"] / held[_judged(choice.kind)]
-        return f"use this order: yours costs {gain:.2f}x as much on readings that the search did not see"
+        if gain > 1 + CLOSE:
+            return f"use this order: yours costs {gain:.2f}x as much on readings that the search did not see"
+        return (
+            f"either will do: to this algorithm both cost the same (within {CLOSE:.0%}) on readings that the search "
+            f"did not see; this one is written because {why}"
+        )
     if cost_given_s <= cost_s * (1 + CLOSE):
-        return f"your order is already within {CLOSE:.0%} of this one"
+        return f"either will do: on the map both cost the same (within {CLOSE:.0%}); this one is written because {why}"
     return "use this order; what it saves is what the map says, and no reading was held out to check it"
 
 
@@ -272,6 +300,26 @@ def _alike(model: CostModel, objective: Objective, made: Sequence[Candidate], li
     return sums[0] <= min(sums) * (1 + CLOSE)
 
 
+def _why_written(
+    model: CostModel,
+    link: LinkCost,
+    order_names: Sequence[str],
+    ranked: Sequence[str],
+    order: Sequence[int],
+    given: Sequence[int],
+    group_of: Mapping[str, str] | None,
+) -> str:
+    """What speaks for an order that costs no less than the given one: crossings and the sum of the hops, of a ring."""
+    if model.name in RINGS:
+        ours, theirs = crossings_of(order_names, group_of), crossings_of(ranked, group_of)
+        if ours is not None and theirs is not None and ours < theirs:
+            return f"it crosses between groups {ours} times, and yours {theirs} times"
+        total, total_given = (ring_cost(link.matrix(), ring) for ring in (order, given))
+        if total < total_given:
+            return f"the sum of its hops is {total / total_given:.3g} of yours"
+    return "it costs least on what was searched, if by little"
+
+
 def _raw_share(model: CostModel, objective: Objective, readings: Readings | None) -> float:
     if readings is None or readings.search is None or is_sum_ring(model, objective):
         return 0.0
@@ -317,17 +365,26 @@ def _ranked(names: Sequence[str], left_out: Sequence[str]) -> list[str]:
     return ranked
 
 
+def _check_distances(layer: str, distance: FloatMatrix, names: Sequence[str]) -> None:
+    """Refuse a map whose distances no arithmetic bears; a missing one may be of a host without a place."""
+    bad = np.argwhere(impossible(distance) & ~np.isnan(distance))
+    if len(bad):
+        src, dst = bad[0].tolist()
+        raise InputError(
+            f"the map's distance ({layer}) from {names[src]} to {names[dst]} is {distance[src, dst]:g}: "
+            f"at most {MOST_COST:g} is needed"
+        )
+
+
 def _check_costs(matrix: FloatMatrix, kept: Sequence[int], names: Sequence[str], what: str) -> None:
     work = matrix[np.ix_(kept, kept)]
     np.fill_diagonal(work, 0.0)
-    bad = np.argwhere(~np.isfinite(work) | (work < 0))
+    bad = np.argwhere(impossible(work))
     if len(bad):
         src, dst = bad[0].tolist()
         value = work[src, dst]
         is_ = "is missing" if np.isnan(value) else f"is {value}"
-        raise InputError(
-            f"the {what} from {names[kept[src]]} to {names[kept[dst]]} {is_}: a number of at least 0 is needed"
-        )
+        raise InputError(f"the {what} from {names[kept[src]]} to {names[kept[dst]]} {is_}: {needed()}")
 
 
 register(

@@ -102,7 +102,8 @@ def verify_against_map(plan: OrderPlan, document: Map, *, source: str | None = N
     try:
         links = links_of(document, plan.size_bytes)
     except InputError as error:
-        raise DocumentError(f"size_bytes is {plan.size_bytes}: {error}", source=source) from None
+        size = "" if plan.size_bytes is None else f"size_bytes is {plan.size_bytes}: "
+        raise DocumentError(f"{size}{error}", source=source) from None
     if plan.size_bytes != links.size_bytes:
         raise DocumentError(
             f"size_bytes is {plan.size_bytes}, and of this map it is {links.size_bytes}", source=source

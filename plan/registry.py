@@ -17,7 +17,7 @@ from pydantic.json_schema import models_json_schema
 
 from netprobe.core.document import Document, parse_document, read_json
 from netprobe.core.errors import DocumentError, InternalError
-from netprobe.core.plan import Plan
+from netprobe.core.plan import OrderPlan, Plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +106,7 @@ class _Head(Document):
     """What must be known of a plan before the rest of it can be read."""
 
     KIND = "plan"
+    VERSION = OrderPlan.VERSION
 
     kind: str
     requires: list[str] = Field(default_factory=list)

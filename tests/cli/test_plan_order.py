@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +67,10 @@ def test_an_algorithm_and_a_size_are_priced_and_the_scan_beside_the_map_judges(
     assert plan["cost_random"]["least_s"] <= plan["cost_random"]["mean_s"] and plan["advice"]
     sized = planned(made, tmp_path / "b.json", "--algorithm", "nccl-tree", "--size", "100MB")
     assert sized["size_bytes"] == 10**8 and sized["cost_s"] > 100 * plan["cost_s"]
+    # One reading of the goodput of each direction: nothing of it is left to judge by.
+    assert sized["held_out"]["cost_s"] is None and sized["solver"]["held_out_s"] == {}
+    assert "cannot tell: the scan has one reading of the goodput" in sized["held_out"]["text"]
+    assert "on readings" not in sized["advice"]
     again = planned(made, tmp_path / "c.json", "--algorithm", "nccl-tree", "--size", "100MB")
     assert {**again, "created_at": ""} == {**sized, "created_at": ""}
     capsys.readouterr()
@@ -82,6 +88,12 @@ def test_without_its_scan_a_plan_says_that_nothing_was_held_out(made: Path, tmp_
     plan = planned(tmp_path, tmp_path / "plan2.json", "--algorithm", "bcube")
     assert "not the scan that the map was made from" in plan["held_out"]["text"]
     plan = planned(tmp_path, tmp_path / "plan3.json", "--scan", str(made / "scan.json"))
+    assert plan["held_out"]["folds"] == 2
+    # The parent under another name, among files that are none of it.
+    (tmp_path / "a-scan.json").write_text("{")
+    os.mkfifo(tmp_path / "b-scan.json")
+    (tmp_path / "first-scan-2.json").write_bytes((made / "scan.json").read_bytes())
+    plan = planned(tmp_path, tmp_path / "plan5.json")
     assert plan["held_out"]["folds"] == 2
     plan = planned(made, tmp_path / "plan4.json", "--no-held-out")
     assert plan["held_out"]["text"] == "not asked for"
@@ -137,3 +149,34 @@ def test_a_size_needs_goodput_and_another_scan_is_refused(
         err = capsys.readouterr().err
         assert says in err and err.count("\n") == 1
     assert not (tmp_path / "plan.json").exists()
+
+
+def test_the_next_command_writes_no_file_that_is_there(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "map.json").write_bytes((made / "map.json").read_bytes())
+    for taken in ("hostfile", "hostfile.plan", None):
+        assert run(["plan", "order", str(tmp_path / "map.json"), "--force"]) == 0
+        line = next(
+            line for line in capsys.readouterr().out.splitlines() if line.startswith("next: netprobe ")
+        )
+        words = shlex.split(line)[2:]
+        assert run(words) == 0
+        capsys.readouterr()
+        assert taken is None or (tmp_path / taken).is_file()
+    assert words[-2:] == ["--out", str(tmp_path / "hostfile.plan-2")]
+
+
+@pytest.mark.parametrize("algorithm", ["ring", "halving-doubling"])
+def test_a_map_of_endless_distances_is_one_line(
+    made: Path, tmp_path: Path, algorithm: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = json.loads((made / "map.json").read_text())
+    rows = data["layers"]["rtt"]["distance_s"]
+    data["layers"]["rtt"]["distance_s"] = [
+        [0 if i == j else 1e308 for j in range(len(rows))] for i in range(len(rows))
+    ]
+    (tmp_path / "map.json").write_text(json.dumps(data))
+    assert run(["plan", "order", str(tmp_path / "map.json"), "--algorithm", algorithm]) == 2
+    err = capsys.readouterr().err
+    assert "is 1e+308: at most 1e+09 is needed" in err and err.count("\n") == 1

@@ -160,9 +160,9 @@ def test_a_newer_minor_version_is_read_and_its_keys_kept(scan: Scan) -> None:
         (b'{"schema": "netprobe.scan/1.0", "hosts": [', "truncated"),
         (b"[1, 2]", "no object"),
         (b"\xff\xfe", "not a text file"),
-        (b'{"x": NaN}', "NaN"),
-        (b"[" * 100_000, "truncated"),
-        (b'{"x": 1' + b"0" * 5000 + b"}", "no valid JSON"),
+        (b'{"x": NaN}', "NaN is no JSON number; a missing value is null$"),
+        (b"[" * 100_000, "nested too deep to be read$"),
+        (b'{"x": 1' + b"0" * 5000 + b"}", "more digits than can be read$"),
     ],
 )
 def test_a_file_that_is_no_document_is_one_clear_line(tmp_path: Path, content: bytes, says: str) -> None:

@@ -26,7 +26,9 @@ from netprobe.plan import (
     verify_plan,
 )
 from netprobe.plan.costs import MODELS
-from netprobe.plan.held_out import choose
+from netprobe.plan.held_out import Choice, choose
+from netprobe.plan.order import advice
+from netprobe.plan.ring import solve_ring
 from tests.plan.fleets import groups_of, named, rack_fleet
 
 
@@ -112,9 +114,19 @@ def test_impossible_requests_are_refused() -> None:
         build_order_plan([*named(2), named(1)[0]], cost)
     with pytest.raises(InputError, match="'y' is to be left out"):
         build_order_plan(named(3), cost, left_out=["y"])
-    cost[2, 1] = -1
-    with pytest.raises(InputError, match="from n3 to n2 is -1"):
-        build_order_plan(named(3), cost)
+    for value, says in (
+        (-1, "-1"),
+        (1e308, r"1e\+308: a number of at least 0 and at most 1e\+09"),
+        (np.inf, "inf"),
+    ):
+        cost[2, 1] = value
+        for algorithm in ("ring", "halving-doubling"):
+            with pytest.raises(InputError, match=f"from n3 to n2 is {says}"):
+                build_order_plan(named(3), cost, algorithm=algorithm)
+    for value in (1e308, np.inf):
+        cost[2, 1] = value
+        with pytest.raises(InputError, match=r"at most 1e\+100 is needed"):
+            solve_ring(cost)
 
 
 def made_map(scale: float = 1.0) -> Map:
@@ -355,3 +367,44 @@ def test_a_plan_of_any_algorithm_is_checked_against_its_map() -> None:
         DocumentError, match="size_bytes is 5: a size was given, and the map knows no goodput"
     ):
         verify_against_map(plan.model_copy(update={"size_bytes": 5}), document)
+
+
+@pytest.mark.parametrize(
+    ("cost", "cost_given", "held", "same", "says"),
+    [
+        (
+            1.0,
+            1.0,
+            {"given": 1.004, "ring": 1.0},
+            False,
+            "either will do: to this algorithm both cost the same",
+        ),
+        (1.0, 1.5, {"given": 1.5, "ring": 1.0}, False, "use this order: yours costs 1.50x"),
+        (1.0, 1.5, {"given": 1.5, "ring": 1.0}, True, "keep your order"),
+        (1.0, 1.0, {}, False, "either will do: on the map both cost the same"),
+        (1.0, 1.02, {}, False, "either will do: on the map both cost the same"),
+        (1.0, 1.5, {}, False, "use this order; what it saves is what the map says"),
+    ],
+)
+def test_an_advice_does_not_send_one_to_an_order_that_is_no_better(
+    cost: float, cost_given: float, held: dict[str, float], same: bool, says: str
+) -> None:
+    text = advice(Choice(kind="ring", why=""), cost, cost_given, held, same=same, why="of its hops")
+    assert text.startswith(says) and ("because of its hops" in text) == ("either" in text)
+
+
+def test_of_two_rings_alike_to_the_largest_hop_the_one_that_crosses_less_is_written_and_says_so() -> None:
+    rack = np.arange(12) % 3
+    cost = np.where(rack[:, None] == rack[None, :], 1e-4, 3e-4)
+    np.fill_diagonal(cost, 0.0)
+    groups = groups_of(named(12), rack.tolist())
+    unseen = cost.copy()
+    # The given order alone meets this link, which is 1 % slower than the others.
+    unseen[0, 1] *= 1.01
+    for readings in (readings_for(cost, unseen), None):
+        plan = build_order_plan(named(12), cost, groups, algorithm="chunked-ring", readings=readings)
+        if plan.order == [host.name for host in plan.hosts]:
+            assert (plan.advice or "").startswith("keep your order")
+            continue
+        assert plan.cost_s == plan.cost_given_s and (plan.advice or "").startswith("either will do")
+        assert "it crosses between groups 3 times, and yours 12 times" in (plan.advice or "")
