@@ -115,7 +115,7 @@ def _parent_beside(map_file: Path, map_: Map) -> tuple[Scan | None, str]:
     needed = next(
         (parent.sha256 for parent in map_.parents if parent.schema_.startswith("netprobe.scan/")), ""
     )
-    of = f" (sha256 {needed[:12]}..)" if needed else ""
+    of = f" (canonical sha256 {needed[:12]}..)" if needed else ""
     return (
         None,
         f"{why}, nor is another scan there that it was made from: name the file of that{of} with --scan",
