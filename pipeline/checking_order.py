@@ -112,7 +112,8 @@ def exported_fault(
 
     ``export`` is the command that writes the file.
     """
-    export = export or f"netprobe export hostfile PLAN --format {format_name}"
+    dealt = " --by-node" if planned.by_node else ""
+    export = export or f"netprobe export hostfile PLAN --format {format_name}{dealt}"
     entry = format_named(format_name)
     read = entry.read
     if not path.exists():
