@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -69,13 +70,21 @@ def check_order(
     else:
         entry = format_named(asked.format)
         path = file or plan.parent / entry.file
-        fault = exported_fault(planned, asked.format, path) if entry.command is not None else None
+        same = ["--slots", str(slots)] if slots is not None else []
+        same += ["--hosts", hosts] if hosts is not None else []
+        same += ["--by-node"] if by_node else []
+        export = ["netprobe", "export", "hostfile", str(plan), "--format", asked.format, *same]
+        export += ["--out", str(file)] if file is not None else []
+        fault = None
+        if entry.command is not None:
+            fault = exported_fault(planned, asked.format, path, shlex.join(export))
         if not run:
             if fault is not None:
                 output.note(f"warning: {fault}")
             commands = rank_commands(asked, str(path), planned.hosts, slots=slots, extra=extra or ())
             output.say("\n".join(commands))
-            output.note("then: ... | netprobe check-order PLAN --read - (or a file of what it printed)")
+            then = shlex.join(["netprobe", "check-order", str(plan), *same, "--read", "-"])
+            output.note(f"then: ... | {then} (or a file of what it printed)")
             output.result({"launcher": launcher, "commands": commands, "warning": fault})
             return EXIT_OK
         if fault is not None:
@@ -114,6 +123,8 @@ def _summary(found: OrderCheck, launcher: str, hint: list[str]) -> dict[str, Any
         "ranks": found.size,
         "confirmed": found.confirmed,
         "displaced": [asdict(entry) for entry in found.displaced],
+        "ambiguous": [asdict(entry) | {"hosts": list(entry.hosts)} for entry in found.ambiguous],
+        "job_sizes": list(found.job_sizes),
         "missing": list(found.missing),
         "surplus": [{"rank": rank, "actual": host} for rank, host in found.surplus],
         "contradictory": list(found.contradictory),

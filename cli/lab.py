@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -17,6 +18,11 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+# The names as netprobe.lab has them, whose modules are slow to import.
+_EXAMPLES = ", ".join(
+    sorted(path.stem for path in (Path(__file__).parents[1] / "lab" / "examples").glob("*.yaml"))
+)
+
 
 @app.callback()
 def _group() -> None:
@@ -26,7 +32,8 @@ def _group() -> None:
 @app.command("up")
 def up(
     spec: Annotated[
-        str, typer.Argument(metavar="SPEC", help="A YAML file, or the name of a shipped example.")
+        str,
+        typer.Argument(metavar="SPEC", help=f"A YAML file, or the name of a shipped example: {_EXAMPLES}."),
     ],
     name: Annotated[
         str | None, typer.Option("--name", help="Name of the lab (the spec's otherwise).")

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from netprobe.cli.algorithms import ALGORITHMS_LISTED
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
 
 app = typer.Typer(
@@ -45,8 +46,7 @@ def order(
         typer.Option(
             "--algorithm",
             metavar="NAME",
-            help="Whose cost counts: ring, chunked-ring, halving-doubling, double-binary-tree, bcube .. "
-            "(docs/planning.md).",
+            help=f"Whose cost counts: {ALGORITHMS_LISTED} (docs/planning.md).",
         ),
     ] = "ring",
     size: Annotated[

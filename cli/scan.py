@@ -29,7 +29,7 @@ from netprobe.cli.mapping import (
     MethodOption,
 )
 from netprobe.cli.option_groups import grouped
-from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
+from netprobe.cli.output import JsonOption, Output, PutAsideOption, QuietOption, SeedOption
 from netprobe.cli.plan import ObjectiveOption, RootOption
 from netprobe.cli.probing import (
     Asked,
@@ -113,7 +113,7 @@ def scan(
         ),
     ] = None,
     seed: SeedOption = 0,
-    force: ForceOption = False,
+    force: PutAsideOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:

@@ -67,6 +67,8 @@ def next_command(chain: Chain) -> str:
     """What to type after this."""
     if chain.exported is not None and chain.exported.command is not None:
         return chain.exported.command
+    if chain.exported is not None:
+        return f"give the order in {chain.exported.path} to what starts the ranks: {chain.exported.order}"
     if chain.plan is not None:
         return f"netprobe export hostfile {chain.folder / 'plan.json'}"
     if chain.map is not None:

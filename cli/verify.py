@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from netprobe.cli.addresses import Addresses
+from netprobe.cli.algorithms import ALGORITHMS_LISTED
 from netprobe.cli.launching import Reach
 from netprobe.cli.option_groups import grouped
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
@@ -21,7 +22,12 @@ MapOption = Annotated[
 ]
 SizeOption = Annotated[str, typer.Option("--size", help="Of the buffer on each host.")]
 AlgorithmOption = Annotated[
-    str | None, typer.Option("--algorithm", help="What to run (the plan's; a ring runs in chunks).")
+    str | None,
+    typer.Option(
+        "--algorithm",
+        metavar="NAME",
+        help=f"What to run (the plan's; a ring runs in chunks): {ALGORITHMS_LISTED}; a library's own with --with.",
+    ),
 ]
 ChannelsOption = Annotated[int, typer.Option("--channels", help="TCP connections a pair of hosts.")]
 TimeOption = Annotated[str, typer.Option("--time", help="For the comparison; as long again for --orders.")]

@@ -74,7 +74,7 @@ class Format:
     where no command is known that keeps the order. ``write_by_node`` deals the ranks of hosts with several out in
     turn; None where the format cannot have a host's ranks apart. ``order`` says under which flags
     a launcher keeps the order of a written file, and what it does otherwise; ``file`` is the name that such a file has
-    by default.
+    by default, each format's its own.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Format:
     read: Reader | None = None
     command: Command | None = None
     order: str = ""
-    file: str = "hostfile"
+    file: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +109,7 @@ FORMATS: dict[str, Format] = {
             read=openmpi.read_openmpi_hostfile,
             command=openmpi.openmpi_command,
             order=openmpi.ORDER,
+            file="hostfile",
         ),
         Format(
             name="rankfile",
@@ -127,6 +128,7 @@ FORMATS: dict[str, Format] = {
             read=mpich.read_mpich_machinefile,
             command=mpich.mpich_command,
             order=mpich.ORDER,
+            file="hostfile.mpich",
         ),
         Format(
             name="deepspeed",
@@ -134,6 +136,7 @@ FORMATS: dict[str, Format] = {
             write=deepspeed.write_deepspeed_hostfile,
             read=deepspeed.read_deepspeed_hostfile,
             order=deepspeed.ORDER,
+            file="hostfile.deepspeed",
         ),
         Format(
             name="horovod",
@@ -142,6 +145,7 @@ FORMATS: dict[str, Format] = {
             read=horovod.read_horovod_hostfile,
             command=horovod.horovod_command,
             order=horovod.ORDER,
+            file="hostfile.horovod",
         ),
         Format(
             name="slurm-hostfile",
@@ -151,6 +155,7 @@ FORMATS: dict[str, Format] = {
             read=arbitrary.read_slurm_hostfile,
             command=arbitrary.slurm_hostfile_command,
             order=arbitrary.ORDER,
+            file="hostfile.slurm",
         ),
         Format(
             name="torchrun",
@@ -197,6 +202,7 @@ FORMATS: dict[str, Format] = {
             write=plain.write_plain_list,
             read=plain.read_plain_list,
             order=plain.ORDER,
+            file="hostfile.plain",
         ),
         Format(name="slurm", summary="node list of Slurm", read=read_slurm_nodelist),
         Format(name="pbs", summary="nodefile of a PBS job", read=read_pbs_nodefile),
@@ -252,6 +258,11 @@ def format_named(name: str) -> Format:
     if name not in FORMATS:
         raise InputError(f"unknown format {name[:60]!r}: known are {', '.join(sorted(FORMATS))}")
     return FORMATS[name]
+
+
+def exported_names() -> tuple[str, ...]:
+    """The default names of all the files that hold an order."""
+    return tuple(sorted({entry.file for entry in FORMATS.values() if entry.write is not None}))
 
 
 def writer_named(name: str) -> Writer:

@@ -19,7 +19,7 @@ from netprobe.core.map import Map
 from netprobe.core.plan import Objective, OrderPlan
 from netprobe.core.scan import Scan
 from netprobe.core.verify import Verify
-from netprobe.formats import writer_named
+from netprobe.formats import format_named, writer_named
 from netprobe.pipeline import files
 from netprobe.pipeline.capacity import NoCapacityError, measure_capacity
 from netprobe.pipeline.coincidence import coincidences
@@ -187,7 +187,7 @@ def run_chain(
     if until < STAGES.index("export"):
         return chain
     on_stage("export")
-    path = folder / files.HOSTFILE
+    path = folder / format_named(options.format_name).file
     exported = export_hostfile(planned, format_name=options.format_name, slots=options.slots, path=path)
     files.save_text(exported.text, path)
     chain = replace(chain, exported=exported)

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from netprobe.core.document import check_same_hosts
 from netprobe.core.errors import HostsError, InputError
 from netprobe.core.hosts import Host, read_hosts_file_text
 from netprobe.core.plan import OrderPlan, Plan
+from netprobe.core.text import listed
 from netprobe.formats import format_named, slots_of
 from netprobe.formats.rank_lines import RankLine, RankLog
 from netprobe.formats.rank_program import RANK_LAUNCHERS
-from netprobe.formats.ranks import places_of
+from netprobe.formats.ranks import MAX_RANKS, places_of
 from netprobe.pipeline.rank_hosts import HostFinder
+
+_EITHER = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,13 +43,25 @@ class Displaced:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Ambiguous:
+    """A rank whose names stand for several hosts of the plan: ``said`` is what it calls its host."""
+
+    rank: int
+    planned: str
+    said: str
+    hosts: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class OrderCheck:
     """What became of the order. Ranks are numbers; hosts are the plan's names.
 
     ``size`` is the number of planned ranks, ``confirmed`` how many of them run where they should. ``missing`` said
-    nothing, ``surplus`` are not planned (rank, host), ``contradictory`` were heard of from several hosts,
-    ``local`` are on the right host in another place there (rank, planned, actual). ``cause`` is the order in which
-    the ranks stand, where it is a known one; ``notes`` what else was seen, a line each.
+    nothing (the job's ranks beyond the plan's, too), ``surplus`` are not planned (rank, host), ``contradictory``
+    were heard of from several hosts, ``local`` are on the right host in another place there (rank, planned, actual).
+    ``cause`` is the order in which the ranks stand, where it is a known one; ``notes`` what else was seen, a line
+    each. ``job_sizes`` are the numbers of ranks that the job had by what its ranks said, ``ambiguous`` the ranks
+    whose host cannot be told.
     """
 
     size: int
@@ -58,11 +74,14 @@ class OrderCheck:
     local: tuple[tuple[int, int, int], ...]
     cause: str | None
     notes: tuple[str, ...]
+    job_sizes: tuple[int, ...] = ()
+    ambiguous: tuple[Ambiguous, ...] = ()
 
     @property
     def good(self) -> bool:
-        """Whether every planned rank runs where it should, and no other."""
-        return self.confirmed == self.size and not (self.surplus or self.contradictory)
+        """Whether every planned rank runs where it should, and the job had no other."""
+        whole = self.confirmed == self.size and self.job_sizes in ((), (self.size,))
+        return whole and not (self.surplus or self.contradictory)
 
 
 def planned_ranks(
@@ -86,12 +105,20 @@ def planned_ranks(
     )
 
 
-def exported_fault(planned: PlannedRanks, format_name: str, path: Path) -> str | None:
-    """Why a launcher's file is not the plan's order; None where it is, or where its format is never read back."""
+def exported_fault(
+    planned: PlannedRanks, format_name: str, path: Path, export: str | None = None
+) -> str | None:
+    """Why a launcher's file is not the plan's order; None where it is, or where its format is never read back.
+
+    ``export`` is the command that writes the file.
+    """
+    dealt = " --by-node" if planned.by_node else ""
+    export = export or f"netprobe export hostfile PLAN --format {format_name}{dealt}"
     entry = format_named(format_name)
     read = entry.read
     if not path.exists():
-        return f"{path}: not there yet: netprobe export hostfile PLAN --format {format_name} writes it"
+        return f"{path}: not there yet: {export} writes it"
+    again = f"{export} --force"
     if read is None:
         return None
     counts = [0] * len(planned.hosts)
@@ -102,21 +129,20 @@ def exported_fault(planned: PlannedRanks, format_name: str, path: Path) -> str |
         if planned.by_node and entry.write_by_node is not None:
             ranked = [host.model_copy(update={"slots": count}) for host, count in zip(planned.hosts, counts)]
             same = entry.write_by_node(ranked) == text
-            return (
-                None
-                if same
-                else f"{path}: not with the ranks of this plan by node: export it again, --by-node"
-            )
+            return None if same else f"{path}: not with the ranks of this plan by node: {again} writes it so"
         hosts = read(text, source=str(path))
     except HostsError as error:
-        return str(error)
+        return f"{error}: no {format_name} file that can be read: {again} writes one"
     there = [(host.name, host.slots or 1) for host in hosts]
     ours = [(host.launcher_name, count) for host, count in zip(planned.hosts, counts)]
     names = [(host.name, count) for host, count in zip(planned.hosts, counts)]  # what a rank map has
     if there in (ours, names):
         return None
     what = "slots" if [n for n, _ in there] in ([n for n, _ in ours], [n for n, _ in names]) else "order"
-    return f"{path}: not with the {what} of this plan: export it again, with the same --slots and --hosts"
+    return (
+        f"{path}: not with the {what} of this plan: {again} writes it so (or give the --slots and --hosts that it was "
+        "exported with)"
+    )
 
 
 def check_order(planned: PlannedRanks, log: RankLog) -> OrderCheck:
@@ -124,7 +150,7 @@ def check_order(planned: PlannedRanks, log: RankLog) -> OrderCheck:
     everyone = (*planned.hosts, *planned.others)
     finder = HostFinder(everyone)
     notes: list[str] = []
-    where: dict[int, tuple[int | None, str]] = {}
+    where: dict[int, _Place] = {}
     said: dict[int, RankLine] = {}
     contradictory: set[int] = set()
     repeated = 0
@@ -143,14 +169,18 @@ def check_order(planned: PlannedRanks, log: RankLog) -> OrderCheck:
     displaced: list[Displaced] = []
     local: list[tuple[int, int, int]] = []
     surplus: list[tuple[int, str]] = []
+    ambiguous: list[Ambiguous] = []
     confirmed = 0
     for rank in sorted(said):
-        at, name = where[rank]
+        at, name, candidates = where[rank]
         if rank >= size:
             surplus.append((rank, name))
             continue
         should, local_rank = planned.places[rank]
-        if at != should:
+        if candidates:
+            names = tuple(everyone[one].name for one in candidates)
+            ambiguous.append(Ambiguous(rank=rank, planned=everyone[should].name, said=name, hosts=names))
+        elif at != should:
             displaced.append(
                 Displaced(rank=rank, planned=everyone[should].name, actual=name, in_plan=at is not None)
             )
@@ -159,25 +189,40 @@ def check_order(planned: PlannedRanks, log: RankLog) -> OrderCheck:
             actual = said[rank].local_rank
             if actual is not None and actual != local_rank:
                 local.append((rank, local_rank, actual))
-    notes += _notes(log, planned, repeated, other_names)
+    sizes = tuple(
+        sorted({line.size for line in log.lines if line.rank is not None and line.size is not None})
+    )
+    notes += _notes(log, size, sizes, repeated, other_names)
+    # A size is what a line says: no more ranks are missing than a job can have.
+    expected = max(size, min(sizes[-1], MAX_RANKS) if sizes else 0)
     return OrderCheck(
         size=size,
         confirmed=confirmed,
         launchers=tuple(sorted({line.launcher for line in log.lines})),
         displaced=tuple(displaced),
-        missing=tuple(rank for rank in range(size) if rank not in said),
+        missing=tuple(rank for rank in range(expected) if rank not in said),
         surplus=tuple(surplus),
         contradictory=tuple(sorted(contradictory)),
         local=tuple(local),
         cause=_cause(planned, where) if displaced and not contradictory else None,
         notes=tuple(notes),
+        job_sizes=sizes,
+        ambiguous=tuple(ambiguous),
     )
+
+
+class _Place(NamedTuple):
+    """A host of the plan and its name; None and what a host calls itself, with the hosts that this may be."""
+
+    at: int | None
+    name: str
+    candidates: tuple[int, ...] = ()
 
 
 def _host_of(
     line: RankLine, finder: HostFinder, hosts: Sequence[Host], other_names: dict[str, str]
-) -> tuple[int | None, str]:
-    """The host a rank runs on and its name; None and what it calls itself where that is none of the plan's.
+) -> _Place:
+    """The host a rank runs on.
 
     An address that is one host's alone goes before names: a cloned machine may still have another's name, and
     the address is what was probed.
@@ -192,11 +237,13 @@ def _host_of(
             (at,) = found
             if by_name and at not in by_name:
                 other_names[hosts[at].name] = shown
-            return at, hosts[at].name
-    return None, shown
+            return _Place(at, hosts[at].name)
+    return _Place(None, shown, tuple(sorted(both or by_address or by_name)))
 
 
-def _notes(log: RankLog, planned: PlannedRanks, repeated: int, other_names: dict[str, str]) -> list[str]:
+def _notes(
+    log: RankLog, size: int, sizes: tuple[int, ...], repeated: int, other_names: dict[str, str]
+) -> list[str]:
     notes = []
     bare = sum(line.rank is None for line in log.lines)
     if bare:
@@ -210,10 +257,9 @@ def _notes(log: RankLog, planned: PlannedRanks, repeated: int, other_names: dict
         notes.append(f"{len(log.torn)} torn or strange: line {shown}")
     if repeated:
         notes.append(f"{repeated} said again, the same: the output of two runs, or one given twice")
-    sizes = sorted({line.size for line in log.lines if line.rank is not None and line.size is not None})
-    if sizes and sizes != [len(planned.places)]:
+    if sizes not in ((), (size,)):
         notes.append(
-            f"the job had {' and '.join(map(str, sizes[:3]))} ranks, and the plan has {len(planned.places)}: give "
+            f"the job had {' and '.join(map(str, sizes[:3]))} ranks, and the plan has {size}: give "
             "the --slots and --hosts that were exported with it"
         )
     for name, shown in list(other_names.items())[:3]:
@@ -221,12 +267,12 @@ def _notes(log: RankLog, planned: PlannedRanks, repeated: int, other_names: dict
     return notes
 
 
-def _cause(planned: PlannedRanks, where: dict[int, tuple[int | None, str]]) -> str | None:
+def _cause(planned: PlannedRanks, where: dict[int, _Place]) -> str | None:
     """In which known order the ranks stand that the plan has otherwise; None where it is none of these."""
     size = len(planned.places)
     if sorted(where) != list(range(size)):
         return None
-    actual = [where[rank][0] for rank in range(size)]
+    actual = [where[rank].at for rank in range(size)]
     hosts = planned.hosts
     counts = [0] * len(hosts)
     for at, _ in planned.places:
@@ -269,11 +315,18 @@ def lines_of(found: OrderCheck) -> list[str]:
     for entry in found.displaced:
         elsewhere = "" if entry.in_plan else ", which is not in the plan"
         lines.append(f"rank {entry.rank}: planned {entry.planned}, runs on {entry.actual}{elsewhere}")
+    lines += [
+        f"rank {one.rank}: planned {one.planned}, runs on {one.said}, which is ambiguous: {_either(one.hosts)}"
+        for one in found.ambiguous
+    ]
     lines += [f"rank {rank}: heard of from several hosts" for rank in found.contradictory]
-    for first, last in _runs(found.missing):
-        lines.append(
-            f"rank {first}: said nothing" if first == last else f"ranks {first} to {last}: said nothing"
-        )
+    for of, ranks in (
+        ("", [rank for rank in found.missing if rank < found.size]),
+        ("not planned, ", [rank for rank in found.missing if rank >= found.size]),
+    ):
+        for first, last in _runs(ranks):
+            which = f"rank {first}" if first == last else f"ranks {first} to {last}"
+            lines.append(f"{which}: {of}said nothing")
     lines += [f"rank {rank}: not planned, runs on {host}" for rank, host in found.surplus]
     lines += [
         f"rank {rank}: on its host, there with local rank {actual} instead of {planned}"
@@ -284,14 +337,27 @@ def lines_of(found: OrderCheck) -> list[str]:
 
 def hint_of(found: OrderCheck, launcher: str) -> list[str]:
     """What put the ranks where they are, and what keeps the order; nothing where it was kept."""
+    lines = []
+    if found.ambiguous:
+        hosts = tuple(dict.fromkeys(name for one in found.ambiguous for name in one.hosts))
+        lines.append(
+            f"ambiguous: what these ranks call their host stands for several of the plan: give {listed(hosts)} each "
+            "a launcher_name= and an address= of its own in a hosts file, and this file as --hosts"
+        )
     if not (found.displaced or found.surplus):
-        return []
-    lines = [f"as they stand: {found.cause}"] if found.cause else []
-    if found.displaced and not any(entry.in_plan for entry in found.displaced) and not found.confirmed:
+        return lines
+    lines += [f"as they stand: {found.cause}"] if found.cause else []
+    elsewhere = found.displaced and not any(entry.in_plan for entry in found.displaced)
+    if elsewhere and not found.confirmed and not found.ambiguous:
         lines.append("no rank runs on a host of the plan: is it the plan of these hosts?")
     if launcher in RANK_LAUNCHERS:
         lines.append(f"order: {format_named(RANK_LAUNCHERS[launcher].format).order}")
     return lines
+
+
+def _either(names: Sequence[str]) -> str:
+    """``a or b``; of many the first ones."""
+    return " or ".join(names) if len(names) <= _EITHER else f"one of {listed(names)}"
 
 
 def _runs(ranks: Sequence[int]) -> list[tuple[int, int]]:

@@ -21,13 +21,15 @@ from netprobe.pipeline.nesting import nested_switches
 class Exported:
     """The file's text, and the command under which the launcher keeps the order (None: none is known).
 
-    ``order`` is what keeps the order, and what happens otherwise; ``warnings`` what the file does not say, a line each.
+    ``order`` is what keeps the order, and what happens otherwise; ``warnings`` what the file does not say, a line each;
+    ``path`` is where the file goes.
     """
 
     text: str
     command: str | None
     order: str = ""
     warnings: tuple[str, ...] = ()
+    path: Path = Path("hostfile")
 
 
 def export_hostfile(
@@ -67,7 +69,7 @@ def export_hostfile(
     command = None
     if entry.command is not None:
         command = shlex.join(entry.command(str(path), sum(slots_of(ranked, slots)), ["PROGRAM"]))
-    return Exported(text=text, command=command, order=entry.order, warnings=warnings)
+    return Exported(text=text, command=command, order=entry.order, warnings=warnings, path=path)
 
 
 def export_topology(

@@ -9,12 +9,15 @@ from pathlib import Path
 
 from netprobe.core.document import Document, side_path, write_atomically, write_document
 from netprobe.core.errors import InputError, OutputExistsError
+from netprobe.formats import exported_names
 
-SCAN, MAP, PLAN, HOSTFILE = "scan.json", "map.json", "plan.json", "hostfile"
+SCAN, MAP, PLAN = "scan.json", "map.json", "plan.json"
 CAPACITY = "capacity.json"
 VERIFY = "verify.json"
 SAMPLES, JOURNAL, TRUTH = "scan.samples.npz", "scan.journal.jsonl", "truth.json"
-OURS = (SCAN, "scan.json.npz", SAMPLES, JOURNAL, MAP, "map.json.npz", CAPACITY, PLAN, HOSTFILE, TRUTH, VERIFY)
+# An order in any format: one that an earlier scan left beside a new plan would be another plan's.
+ORDERS = exported_names()
+OURS = (SCAN, "scan.json.npz", SAMPLES, JOURNAL, MAP, "map.json.npz", CAPACITY, PLAN, *ORDERS, TRUTH, VERIFY)
 OLD = ".old"
 _GO_ON = {"scan": "netprobe map", "map": "netprobe plan", "plan": "netprobe export"}
 _HEAD_BYTES = 4096

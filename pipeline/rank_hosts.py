@@ -41,7 +41,7 @@ class HostFinder:
             found = found or set().union(*(kind.get(word, set()) for word in words))
         if not found:
             short = [self._kinds[3].get(_short(word), set()) for word in words]
-            found = set().union(*(hosts for hosts in short if len(hosts) == 1))
+            found = set().union(*(hosts for hosts in short if len(hosts) == 1)) or set().union(*short)
         return found, set().union(*(self._addresses.get(_normal(word), set()) for word in by_address))
 
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,8 +17,11 @@ from netprobe.core.errors import InputError, NothingMeasuredError, PlatformError
 from netprobe.formats.rank_lines import MAX_LOG_BYTES, RankLog, read_rank_lines
 from netprobe.formats.rank_program import RankLauncher, rank_argv
 from netprobe.pipeline.checking_order import PlannedRanks
+from netprobe.probe.diagnose import ROOT_BANNER, ROOT_REFUSED
 
 STDIN = "-"
+_MAX_ERRORS = 1 << 16
+_LAST_WORDS_S = 1.0
 
 
 def run_for_log(
@@ -43,16 +47,19 @@ def run_for_log(
     log = read_rank_lines(ran.text)
     if not log.lines:
         ended = f"was ended after {timeout_s:g} s" if ran.code is None else f"ended with exit code {ran.code}"
-        raise NothingMeasuredError(f"{launcher.name} {ended}, and no rank said where it runs")
+        why = f": {ROOT_REFUSED}" if ROOT_BANNER in ran.errors else ""
+        raise NothingMeasuredError(f"{launcher.name} {ended}, and no rank said where it runs{why}")
     return log
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ran:
-    """What the command printed, cut after `MAX_LOG_BYTES`, and how it ended (None: it was ended after its time)."""
+    """What the command printed, cut after `MAX_LOG_BYTES`, how it ended (None: it was ended after its time), and the
+    beginning of its errors."""
 
     text: str
     code: int | None
+    errors: str = ""
 
 
 def read_logs(sources: Sequence[str]) -> RankLog:
@@ -97,11 +104,16 @@ def _read(source: str) -> str:
 
 def run_ranks(argv: Sequence[str], *, timeout_s: float) -> Ran:
     """Run ``argv`` without a shell, its errors going where ours go. Raises PlatformError where it cannot start."""
+    errors = bytearray()
     with tempfile.TemporaryFile() as kept:
         try:
-            running = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=kept, start_new_session=True)
+            running = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=kept, stderr=subprocess.PIPE, start_new_session=True
+            )
         except OSError as error:
             raise PlatformError(f"{argv[0]} cannot be started: {error.strerror}") from None
+        passing = threading.Thread(target=_pass_on, args=(running, errors), daemon=True)
+        passing.start()
         code: int | None = None
         try:
             code = running.wait(timeout_s)
@@ -110,8 +122,23 @@ def run_ranks(argv: Sequence[str], *, timeout_s: float) -> Ran:
         finally:
             if code is None:
                 _end(running)
+        passing.join(_LAST_WORDS_S)  # what it started may live on, and hold the pipe
         kept.seek(0)
-        return Ran(text=kept.read(MAX_LOG_BYTES).decode(errors="replace"), code=code)
+        return Ran(
+            text=kept.read(MAX_LOG_BYTES).decode(errors="replace"),
+            code=code,
+            errors=errors.decode(errors="replace"),
+        )
+
+
+def _pass_on(running: subprocess.Popen[bytes], errors: bytearray) -> None:
+    """Write a program's errors to ours as they come, and keep the first of them."""
+    assert running.stderr is not None
+    with running.stderr as stream:
+        while chunk := os.read(stream.fileno(), 1 << 16):
+            errors += chunk[: _MAX_ERRORS - len(errors)]
+            with suppress(OSError):  # nobody reads ours: the launcher is to go on
+                os.write(2, chunk)
 
 
 def _end(running: subprocess.Popen[bytes]) -> None:

@@ -30,6 +30,12 @@ _AFTERMATH = (
     r"exchange_identification|Connection (?:closed|reset) by|Killed by signal|^\*\*|^Warning: Permanently"
 )
 
+ROOT_BANNER = "mpirun has detected an attempt to run as root"
+ROOT_REFUSED = (
+    "mpirun refuses to run as root: be another user, or set OMPI_ALLOW_RUN_AS_ROOT=1 and "
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
+)
+
 _RULES: tuple[tuple[str, str], ...] = (
     (
         r"REMOTE HOST IDENTIFICATION HAS CHANGED",
@@ -63,11 +69,7 @@ _RULES: tuple[tuple[str, str], ...] = (
         r"netprobe: the set-up lines failed with exit code (\d+)",
         "the set-up lines (--setup) failed on the host with exit code {0}",
     ),
-    (
-        r"mpirun has detected an attempt to run as root",
-        "mpirun refuses to run as root: be another user, or set OMPI_ALLOW_RUN_AS_ROOT=1 and "
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
-    ),
+    (ROOT_BANNER, ROOT_REFUSED),
     (
         r"this is (Python \d+\.\d+), and 3\.8 or later is needed",
         "its {0} is too old: the agent needs 3.8 or later (give another one with --python)",

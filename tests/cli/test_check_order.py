@@ -14,6 +14,8 @@ import pytest
 from netprobe.cli.entry import run
 from netprobe.core.document import write_document
 from netprobe.core.hosts import make_host
+from netprobe.formats import FORMATS, format_named
+from netprobe.formats.rank_program import RANK_LAUNCHERS
 from netprobe.plan import build_order_plan
 
 
@@ -44,6 +46,7 @@ def test_the_command_is_alone_on_stdout(folder: Path, capsys: pytest.CaptureFixt
         f"mpirun --hostfile {folder}/hostfile -np 6 --map-by seq --bind-to none sh -c 'echo "
     )
     assert said.out.count("\n") == 1 and "not there yet" in said.err
+    assert f"| netprobe check-order {plan} --read -" in said.err
     assert run(["export", "hostfile", plan]) == 0
     assert "check-order" in capsys.readouterr().err
     assert run(["check-order", plan, "--", "--mca", "x", "a b"]) == 0
@@ -120,10 +123,48 @@ def test_it_runs_the_command_itself(
     launcher.write_text("#!/bin/sh\nexit 7\n")
     assert run(["check-order", plan, "--run"]) == 4
     assert "openmpi ended with exit code 7, and no rank said" in capsys.readouterr().err
+    banner = "mpirun has detected an attempt to run as root"
+    launcher.write_text(f"#!/bin/sh\necho '{banner}.' >&2\nexit 1\n")
+    assert run(["check-order", plan, "--run"]) == 4
+    said = capsys.readouterr().err
+    assert "said where it runs: mpirun refuses to run as root" in said
+    assert "OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1" in said and said.count("\n") == 1
     launcher.write_text("#!/bin/sh\nexec sleep 60\n")
     assert run(["check-order", plan, "--run", "--timeout", "1"]) == 4
     assert "was ended after 1 s" in capsys.readouterr().err
     assert run(["check-order", plan, "--run", "--launcher", "openmpi", "--file", str(folder / "gone")]) == 2
+
+
+def test_a_surplus_rank_with_a_strange_name_is_not_all_right(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan, log = str(folder / "plan.json"), folder / "log"
+    text = lines_of("n2 n2 n1 n1 n3 n3 evil").replace("evil", "\x1b[31mevil")
+    log.write_text(text)
+    assert run(["check-order", plan, "--read", str(log)]) == 3
+    said = capsys.readouterr()
+    assert said.out.startswith("rank 6: not planned, said nothing\n6 of 6 ranks run")
+    assert "1 torn or strange" in said.err and "the job had 7 ranks" in said.err
+
+
+def test_each_format_has_a_file_of_its_own(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """After a scan, which leaves an Open MPI hostfile, every other format can be exported and is looked for."""
+    plan, taken = str(folder / "plan.json"), folder / "hostfile.slurm"
+    written = [entry for entry in FORMATS.values() if entry.write is not None]
+    assert len({entry.file for entry in written} | {"plan.json"}) == len(written) + 1
+    assert run(["export", "hostfile", plan, "-q"]) == 0
+    for launcher, entry in RANK_LAUNCHERS.items():
+        if launcher not in ("openmpi", "torchrun"):
+            assert run(["export", "hostfile", plan, "--format", entry.format, "-q"]) == 0
+            assert run(["check-order", plan, "--launcher", launcher]) == 0
+            said = capsys.readouterr()
+            assert "warning" not in said.err and str(folder / format_named(entry.format).file) in said.out
+    taken.write_text((folder / "rankfile").read_text())
+    export = f"netprobe export hostfile {plan} --format slurm-hostfile --slots 2 --force"
+    assert run(["check-order", plan, "--launcher", "slurm", "--slots", "2"]) == 0
+    assert export in capsys.readouterr().err
+    assert run(["check-order", plan, "--launcher", "slurm", "--slots", "2", "--run"]) == 2
+    assert export in capsys.readouterr().err
 
 
 def test_export_leaves_out_and_says_so_or_refuses(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from netprobe.cli.algorithms import ALGORITHM_NAMES
 from netprobe.cli.app import COMMANDS
 from netprobe.cli.entry import run
 from netprobe.core.document import write_document
+from netprobe.lab.reader import example_names
+from netprobe.plan.costs import MODELS
 from tests.documents import rack_scan
 
 
@@ -53,6 +56,21 @@ def test_help_imports_no_command_and_has_a_line_for_each() -> None:
 def test_every_command_has_help(args: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(args) == 0
     assert "Usage: netprobe" in capsys.readouterr().out
+
+
+def test_help_lists_what_can_be_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """The lists in help are written down apart from what they list, which is slow to import."""
+    assert tuple(MODELS) == ALGORITHM_NAMES
+    for args, names in (
+        (["lab", "up"], example_names()),
+        (["plan", "order"], ALGORITHM_NAMES),
+        (["verify"], ALGORITHM_NAMES),
+    ):
+        assert run([*args, "--help"]) == 0
+        said = "".join(capsys.readouterr().out.split())
+        assert all(name in said for name in names) and names
+    assert run(["scan", "--help"]) == 0
+    assert "*.old" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

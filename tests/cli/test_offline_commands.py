@@ -228,9 +228,9 @@ def test_exports_say_what_keeps_the_order(folder: Path, capsys: pytest.CaptureFi
     order = json.loads((folder / "plan.json").read_text())["order"]
     for name, file, flag in (
         ("rankfile", "rankfile", "--rankfile"),
-        ("slurm-hostfile", "hostfile", "--distribution=arbitrary"),
+        ("slurm-hostfile", "hostfile.slurm", "--distribution=arbitrary"),
         ("torchrun", "torchrun.txt", "--rdzv-backend=static"),
-        ("horovod", "hostfile", "--gloo"),
+        ("horovod", "hostfile.horovod", "--gloo"),
         ("json", "ranks.json", "local rank"),
         ("kubernetes", "labels.sh", "netprobe-node-rank"),
     ):

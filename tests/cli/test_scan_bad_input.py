@@ -117,6 +117,18 @@ def test_one_host_is_a_trivial_chain(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert {"scan.json", "map.json", "plan.json", "hostfile"} <= {p.name for p in out.iterdir()}
 
 
+def test_a_scan_names_its_order_by_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As export does; a second scan puts the order of the first one aside, in whatever format it was."""
+    out = tmp_path / "out"
+    args = ["scan", "--hosts", "one,", "--via", "local", "--out", str(out)]
+    assert run([*args, "--format", "slurm-hostfile"]) == 0
+    assert f"next: env SLURM_HOSTFILE={out}/hostfile.slurm srun" in capsys.readouterr().out
+    assert run([*args, "--format", "json", "--force"]) == 0
+    assert f"next: give the order in {out}/ranks.json to" in capsys.readouterr().out
+    orders = {path.name for path in out.iterdir() if path.name.startswith(("hostfile", "ranks"))}
+    assert orders == {"hostfile.slurm.old", "ranks.json"}
+
+
 def test_two_local_hosts_are_measured_for_real(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     assert run(["scan", "--hosts", "a,b", "--via", "local", "--out", str(out), "--json"]) == 0

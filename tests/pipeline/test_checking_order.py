@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -142,7 +143,38 @@ def test_an_address_goes_before_a_name_that_is_another_hosts() -> None:
 def test_a_short_name_of_two_hosts_tells_neither() -> None:
     hosts = (make_host("n1.a.org"), make_host("n1.b.org"))
     assert checked(said(["n1.a.org", "n1.b.org"]), hosts).good
-    assert {entry.in_plan for entry in checked(said(["n1", "n1"]), hosts).displaced} == {False}
+    found = checked(said(["n1", "n1"]), hosts)
+    assert not found.good and not found.displaced and found.confirmed == 0
+    assert (
+        lines_of(found)[0] == "rank 0: planned n1.a.org, runs on n1, which is ambiguous: n1.a.org or n1.b.org"
+    )
+    (hint,) = hint_of(found, "slurm")
+    assert "n1.a.org, n1.b.org" in hint and "launcher_name=" in hint and "--hosts" in hint
+    addressed = (make_host("n1.a.org", address="10.0.0.1"), make_host("n1.b.org", address="10.0.0.2"))
+    assert checked(said(["n1", "n1"], local=[0, 0], addresses=["10.0.0.1", "10.0.0.2"]), addressed).good
+
+
+def test_names_of_two_hosts_are_ambiguous_and_not_foreign() -> None:
+    (line,) = said(["gpu-c"]).lines
+    both = replace(line, names=("gpu-a", "gpu-c"))
+    found = checked(RankLog(lines=(both, *said(NAMES).lines[1:]), torn=()))
+    assert not found.good and found.confirmed == 5
+    assert lines_of(found) == [
+        "rank 0: planned gpu-c, runs on gpu-a or gpu-c, which is ambiguous: gpu-c or gpu-a"
+    ]
+    assert "not in the plan" not in " ".join(lines_of(found) + hint_of(found, "slurm"))
+
+
+def test_a_job_of_another_size_is_not_all_right() -> None:
+    """All of the plan's ranks are where they should be, and the job has others that nobody heard of."""
+    lines = tuple(replace(line, size=9) for line in said(NAMES).lines)
+    found = checked(RankLog(lines=lines, torn=(4,)))
+    assert found.confirmed == found.size == 6 and not found.good
+    assert found.missing == (6, 7, 8) and lines_of(found) == ["ranks 6 to 8: not planned, said nothing"]
+    assert "the job had 9 ranks, and the plan has 6" in " ".join(found.notes)
+    absurd = checked(RankLog(lines=tuple(replace(line, size=9_999_999) for line in lines), torn=()))
+    assert not absurd.good and len(absurd.missing) == 1_000_000 - 6
+    assert not checked(RankLog(lines=tuple(replace(line, size=4) for line in lines), torn=())).good
 
 
 def test_a_host_that_was_left_out_is_known_all_the_same() -> None:
@@ -182,4 +214,5 @@ def test_an_exported_file_of_another_plan_is_found_out(name: str, tmp_path: Path
         path.write_text(writer_named(name)(hosts))
         assert "--by-node" in str(exported_fault(by_node, name, path))
     path.write_bytes(b"\xff\xfe")
-    assert "not a UTF-8" in str(exported_fault(planned, name, path))
+    fault = str(exported_fault(planned, name, path))
+    assert "not a UTF-8" in fault and f"--format {name} --force writes one" in fault
