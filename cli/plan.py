@@ -141,15 +141,15 @@ def _export_command(plan: Path) -> str:
     import os
     import shlex
 
-    from netprobe.pipeline import files
+    from netprobe.formats import format_named
 
     words = ["netprobe", "export", "hostfile", str(plan)]
-    name = files.HOSTFILE
+    name = usual = format_named("openmpi").file
     for number in itertools.count(1):
         if not os.path.lexists(plan.parent / name):
             break
-        name = f"{files.HOSTFILE}.{plan.stem}{'' if number == 1 else f'-{number}'}"
-    if name != files.HOSTFILE:
+        name = f"{usual}.{plan.stem}{'' if number == 1 else f'-{number}'}"
+    if name != usual:
         words += ["--out", str(plan.parent / name)]
     return shlex.join(words)
 
