@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -20,6 +21,7 @@ ORDERS = exported_names()
 OURS = (SCAN, "scan.json.npz", SAMPLES, JOURNAL, MAP, "map.json.npz", CAPACITY, PLAN, *ORDERS, TRUTH, VERIFY)
 OLD = ".old"
 _GO_ON = {"scan": "netprobe map", "map": "netprobe plan", "plan": "netprobe export"}
+_MOST_OF_NOTHING = 1 << 24
 _HEAD_BYTES = 4096
 _SCHEMA = re.compile(rb'"(?:schema|journal)":\s*"netprobe\.([a-z_]{1,20})/')
 
@@ -91,7 +93,7 @@ def _check_file(path: Path, *, kind: str, force: bool, inputs: Sequence[Path]) -
             raise OutputExistsError(f"{place}: is a directory: name a file")
         if place.exists() and not place.is_file():
             raise OutputExistsError(f"{place}: is no regular file: name another --out")
-        if place.exists() and not force:
+        if place.exists() and not force and not _is_of_nothing(place, kind):
             raise OutputExistsError(f"{place}: exists already: name another --out, or --force to replace it")
     found = kind_of(path)
     if found not in (None, kind):
@@ -100,6 +102,17 @@ def _check_file(path: Path, *, kind: str, force: bool, inputs: Sequence[Path]) -
         )
     if not path.parent.is_dir():
         raise InputError(f"{path.parent}: no such directory")
+
+
+def _is_of_nothing(path: Path, kind: str) -> bool:
+    """Whether a document of a kind tells of a run that read nothing: it must not stand in the way of the next."""
+    if kind_of(path) != kind or path.stat().st_size > _MOST_OF_NOTHING:
+        return False
+    try:
+        document = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and document.get("status") == "failed"
 
 
 def kind_of(path: Path) -> str | None:

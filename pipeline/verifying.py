@@ -312,7 +312,7 @@ def build_verify(
             verdict="same" if trivial else verdict_of(ratio, options.contest.precision),
         ),
         correlation=_correlation(case, outcome),
-        warnings=_warnings(case, outcome),
+        warnings=_warnings(case, outcome, options.size_bytes),
         duration_s=outcome.duration_s,
     )
 
@@ -344,8 +344,13 @@ def _correlation(case: _Case, outcome: VerifyOutcome) -> RankCorrelation | None:
     )
 
 
-def _warnings(case: _Case, outcome: VerifyOutcome) -> list[str]:
+def _warnings(case: _Case, outcome: VerifyOutcome, size_bytes: int) -> list[str]:
     found = []
+    priced = case.plan.size_bytes
+    if priced is not None and priced != size_bytes:
+        found.append(
+            f"buffers of {size_bytes} bytes were run, and predictions are of the plan's {priced} bytes"
+        )
     if case.plan.left_out:
         found.append(f"left out by the plan, for they had no reading: {', '.join(case.plan.left_out[:8])}")
     if outcome.contenders is not None and outcome.hosts and case.orders > len(outcome.contenders.surveyed):

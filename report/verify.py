@@ -14,7 +14,7 @@ ROWS_SHOWN = 40
 _WORDS = {
     "faster": "the plan's order is faster",
     "slower": "the plan's order is slower",
-    "same": "no difference worth a word",
+    "same": "no difference within the precision",
     "cannot_tell": "cannot tell: the interval holds 1",
 }
 
@@ -53,7 +53,11 @@ def verify_text(result: Verify) -> str:
         interval = "" if found.low is None else f" (95 %: {found.low:.2f} to {found.high:.2f})"
         lines.append(f"speed-up {against}: {found.ratio:.2f}x{interval}: {_WORDS[found.verdict]}")
     if found.predicted_ratio is not None:
-        lines.append(f"predicted: {found.predicted_ratio:.2f}x")
+        cost = "ring (the sum of its hops)" if result.algorithm == "ring" else result.algorithm
+        lines.append(
+            f"predicted by the plan's cost of a {cost}: {found.predicted_ratio:.2f}x; how flows share the rate of a "
+            "link is not in it"
+        )
     if result.repetitions:
         runs = len(result.repetitions)
         ran = (
@@ -61,18 +65,26 @@ def verify_text(result: Verify) -> str:
             if result.ran == result.algorithm
             else f"{result.ran} (how libraries run a {result.algorithm})"
         )
-        line = f"{ran} of {result.size_bytes / 1e6:g} MB on {count(len(result.orders[0].order), 'host')}"
+        line = f"{ran} of {_size(result.size_bytes)} on {count(len(result.orders[0].order), 'host')}"
         if result.sent_bytes is not None:
-            line += f", {result.sent_bytes / 1e6:.4g} MB sent a run"
+            line += f", {_size(result.sent_bytes)} sent a run"
         if result.method != "tcp":
             line += f", by {one_line(str(result.parameters.get('library', result.method)), 60)}"
-        line += f"; {count(runs, 'run')} in {result.duration_s:.0f} s"
+        warm_ups = sum(run.part == "warm_up" for run in result.repetitions)
+        line += f"; {count(runs, 'run')} ({warm_ups} to warm up) in {result.duration_s:.0f} s"
         if result.proved:
             line += f", {result.proved} proved: each host's part once in every chunk"
         lines.append(line)
     if result.reason is not None:
         lines.append(result.reason)
     return "\n".join(lines + [f"warning: {text}" for text in result.warnings])
+
+
+def _size(number: float) -> str:
+    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if number >= unit:
+            return f"{number / unit:.4g} {name}"
+    return f"{number:.0f} B"
 
 
 def correlation_text(found: RankCorrelation) -> str:

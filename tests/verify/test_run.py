@@ -59,7 +59,11 @@ def test_a_plan_is_run_and_what_was_run_is_written(
     code = run(command)
     said = capsys.readouterr()
     assert code == 0, said.err
-    assert "speed-up against given: " in said.out and "predicted: " in said.out and "tau-b" in said.out
+    assert (
+        "speed-up against given: " in said.out
+        and "predicted by the plan's cost of a ring" in said.out
+        and "tau-b" in said.out
+    )
     assert "chunked-ring (how libraries run a ring)" in said.out
     document = load_document(Verify, tmp_path / "verify.json")
     assert document.status == "ok" and document.parents == [plan.parent(), map_.parent()]
@@ -223,6 +227,21 @@ def test_what_does_not_belong_together_is_refused(
     assert [host.name for host in reordered.hosts or ()] == plan.order
     with pytest.raises(InputError, match="is a map document"):
         load_baseline(str(tmp_path / "other.json"))
+
+
+def test_a_run_of_nothing_says_what_may_be_missing_and_does_not_block_the_next(
+    planned: tuple[Map, OrderPlan], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, plan = planned
+    files.save(plan, tmp_path / "plan.json")
+    (tmp_path / "config").write_text("")
+    command = ["verify", str(tmp_path / "plan.json"), "--ssh-config", str(tmp_path / "config")]
+    for _ in range(2):
+        assert run([*command, "--ssh-option", "ProxyCommand=false", "--start-timeout", "2"]) == 4
+        assert "(no --via was given: is it the scan's way in?)" in capsys.readouterr().err
+        assert load_document(Verify, tmp_path / "verify.json").status == "failed"
+    assert run([*command, "--orders", "-1"]) == 2
+    assert "--orders -1" in capsys.readouterr().err
 
 
 class FakeConnection:
