@@ -342,15 +342,15 @@ def _held_out(readings: Readings | None, held: Mapping[str, float], kind: str) -
 
 
 def _check_limits(model: CostModel, time_s: float | None, exact_s: float | None, hosts: int) -> None:
+    for what, value in (("a time", time_s), ("an exact search", exact_s)):
+        if value is not None and not 0 < value <= 86_400:
+            raise InputError(f"{what} of {value:g} s: more than 0 and at most 86400 are needed")
     if exact_s is not None:
         if model.name in RINGS:
             raise InputError(
                 f"an exact search of {model.name}: its own solver proves small rings, leave it out"
             )
         check_polish(hosts)
-    for what, value in (("a time", time_s), ("an exact search", exact_s)):
-        if value is not None and not 0 < value <= 86_400:
-            raise InputError(f"{what} of {value:g} s: more than 0 and at most 86400 are needed")
 
 
 def _ranked(names: Sequence[str], left_out: Sequence[str]) -> list[str]:

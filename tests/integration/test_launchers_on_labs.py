@@ -215,6 +215,8 @@ def test_lab_exec_runs_where_it_is_told(lab: Lab) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_lab_of_a_scan_goes_when_the_scan_is_ended(tmp_path: Path, number: signal.Signals) -> None:
+    if signal.getsignal(number) is signal.SIG_IGN:
+        pytest.skip(f"{number.name} is ignored here (nohup), and so it is by what is started here")
     spec, out = tmp_path / "spec.yaml", tmp_path / "out"
     spec.write_text("{name: ended, racks: [2, 2]}\n")
     with scan_under_way(out, "--lab", str(spec)) as running:
