@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 MapOption = Annotated[
     Path | None, typer.Option("--map", metavar="MAP", help="The map.json of the plan: predicts any order.")
 ]
-SizeOption = Annotated[str, typer.Option("--size", help="Of the buffer on each host.")]
+SizeOption = Annotated[
+    str | None, typer.Option("--size", help="Of the buffer on each host (what the plan priced, else 32MB).")
+]
 AlgorithmOption = Annotated[
     str | None,
     typer.Option(
@@ -55,6 +57,8 @@ RequireAllOption = Annotated[
     bool, typer.Option("--require-all", help="Refuse to run without one of the plan's hosts.")
 ]
 
+VIA_HINT = "ssh was tried, the default: give the --via that the scan was made with"
+
 
 @grouped
 def verify(
@@ -66,7 +70,7 @@ def verify(
     ] = None,
     reach: Reach,
     addresses: Addresses,
-    size: SizeOption = "32MB",
+    size: SizeOption = None,
     algorithm: AlgorithmOption = None,
     channels: ChannelsOption = 1,
     time: TimeOption = "60s",
@@ -90,7 +94,7 @@ def verify(
     from netprobe.formats import input_files
     from netprobe.pipeline import files
     from netprobe.pipeline.libraries import chosen_library
-    from netprobe.pipeline.verifying import load_baseline, verify_order
+    from netprobe.pipeline.verifying import NothingVerifiedError, load_baseline, verify_order
     from netprobe.plan import load_plan
     from netprobe.probe.budget import parse_budget
     from netprobe.probe.methods.goodput_options import parse_size
@@ -104,7 +108,7 @@ def verify(
     options = ScanOptions(**reach.fields(), **addresses.fields())
     budget = parse_budget(None, time)
     how = VerifyOptions(
-        size_bytes=parse_size(size).bytes,
+        size_bytes=VerifyOptions.size_bytes if size is None else parse_size(size).bytes,
         channels=channels,
         contest=ContestOptions(
             time_s=(budget.seconds if budget else None) or 60.0, precision=share(precision, "--precision")
@@ -123,6 +127,8 @@ def verify(
     plan = load_plan(plan_file)
     if not isinstance(plan, OrderPlan):
         raise InputError(f"{plan_file}: is a plan of kind {plan.kind}: orders are what can be verified")
+    if size is None and plan.size_bytes is not None:
+        how = replace(how, size_bytes=plan.size_bytes)
     mapped = load_document(Map, map_) if map_ is not None else None
     baseline = load_baseline(against)
     if not by_mpirun:
@@ -131,21 +137,26 @@ def verify(
     inputs += input_files(against) if baseline.hosts is not None else []
     files.prepare_file(path, kind="verify", force=force, inputs=inputs)
     output = Output(json=json, quiet=quiet)
-    with ScanProgress(output) as progress:
-        result = verify_order(
-            plan,
-            launcher=launcher,
-            map_=mapped,
-            against=baseline,
-            algorithm=algorithm,
-            orders=orders,
-            library=library,
-            path=path,
-            options=options,
-            verify=how,
-            choose_addresses=addresses.choose,
-            on_event=progress.on_event,
-        )
+    try:
+        with ScanProgress(output) as progress:
+            result = verify_order(
+                plan,
+                launcher=launcher,
+                map_=mapped,
+                against=baseline,
+                algorithm=algorithm,
+                orders=orders,
+                library=library,
+                path=path,
+                options=options,
+                verify=how,
+                choose_addresses=addresses.choose,
+                on_event=progress.on_event,
+            )
+    except NothingVerifiedError as error:
+        if reach.via is None and not any(host.status == "ok" for host in error.document.hosts):
+            raise NothingVerifiedError(error.document, hint=VIA_HINT) from None
+        raise
     show_verify(result, output)
     output.say(f"wrote {path}")
     output.result({"file": str(path)} | verify_summary(result))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -21,6 +22,9 @@ OURS = (SCAN, "scan.json.npz", SAMPLES, JOURNAL, MAP, "map.json.npz", CAPACITY, 
 OLD = ".old"
 _GO_ON = {"scan": "netprobe map", "map": "netprobe plan", "plan": "netprobe export"}
 _HEAD_BYTES = 4096
+_RETRIED = ("verify", "capacity")
+"""Kinds of which a failed document holds no reading, and must not stand in the way of the next try."""
+_MOST_FAILED_BYTES = 16 << 20
 _SCHEMA = re.compile(rb'"(?:schema|journal)":\s*"netprobe\.([a-z_]{1,20})/')
 
 
@@ -69,7 +73,7 @@ def put_aside(path: Path, names: Iterable[str]) -> None:
 
 def prepare_file(path: Path, *, kind: str, force: bool = False, inputs: Sequence[Path] = ()) -> None:
     """Check that a file of a kind (``map``, ``hostfile``) can be written: not there yet (or ``force``), never an
-    input nor a document of another kind, folder present."""
+    input nor a document of another kind, folder present. A failed verify or capacity is replaced by its like."""
     try:
         _check_file(path, kind=kind, force=force, inputs=inputs)
     except (
@@ -84,6 +88,7 @@ def _check_file(path: Path, *, kind: str, force: bool, inputs: Sequence[Path]) -
     if not path.name:
         raise InputError(f"--out {str(path)!r} is no name of a file: name one")
     taken = {_resolved(place) for given in inputs for place in (given, side_path(given))}
+    force = force or (kind in _RETRIED and holds_failed(path, kind))
     for place in (path, side_path(path)):
         if place.resolve() in taken:
             raise OutputExistsError(f"{path}: is the input itself: name another --out")
@@ -109,6 +114,17 @@ def kind_of(path: Path) -> str | None:
     with path.open("rb") as stream:
         match = _SCHEMA.search(stream.read(_HEAD_BYTES))
     return None if match is None else match[1].decode()
+
+
+def holds_failed(path: Path, kind: str) -> bool:
+    """Whether a document of that kind stands at the path whose status is ``failed``. What cannot be read is none."""
+    try:
+        if not path.is_file() or path.stat().st_size > _MOST_FAILED_BYTES or kind_of(path) != kind:
+            return False
+        data = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(data, dict) and data.get("status") == "failed"
 
 
 def _resolved(path: Path) -> Path:
