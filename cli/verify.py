@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,7 +23,7 @@ MapOption = Annotated[
     Path | None, typer.Option("--map", metavar="MAP", help="The map.json of the plan: predicts any order.")
 ]
 SizeOption = Annotated[
-    str | None, typer.Option("--size", help="Of the buffer on each host (what the plan priced, else 32MB).")
+    str | None, typer.Option("--size", help="Of the buffer on each host (what the plan priced, or 32MB).")
 ]
 AlgorithmOption = Annotated[
     str | None,
@@ -56,8 +58,6 @@ ProgramOption = Annotated[
 RequireAllOption = Annotated[
     bool, typer.Option("--require-all", help="Refuse to run without one of the plan's hosts.")
 ]
-
-VIA_HINT = "ssh was tried, the default: give the --via that the scan was made with"
 
 
 @grouped
@@ -94,21 +94,26 @@ def verify(
     from netprobe.formats import input_files
     from netprobe.pipeline import files
     from netprobe.pipeline.libraries import chosen_library
-    from netprobe.pipeline.verifying import NothingVerifiedError, load_baseline, verify_order
+    from netprobe.pipeline.verifying import load_baseline, verify_order
     from netprobe.plan import load_plan
     from netprobe.probe.budget import parse_budget
     from netprobe.probe.methods.goodput_options import parse_size
     from netprobe.probe.options import ScanOptions
     from netprobe.verify.contest import ContestOptions
-    from netprobe.verify.run import VerifyOptions
+    from netprobe.verify.run import DEFAULT_BYTES, VerifyOptions
 
     path = out or plan_file.parent / files.VERIFY
     by_mpirun = with_ in ("mpi", "nccl-tests")  # which has its own way to the hosts
     launcher = (replace(reach, mca=None) if by_mpirun and reach.way != "mpi" else reach).launcher()
     options = ScanOptions(**reach.fields(), **addresses.fields())
+    plan = load_plan(plan_file)
+    if not isinstance(plan, OrderPlan):
+        raise InputError(f"{plan_file}: is a plan of kind {plan.kind}: orders are what can be verified")
+    if orders < 0:
+        raise InputError(f"--orders {orders}: a number of at least 0 is needed")
     budget = parse_budget(None, time)
     how = VerifyOptions(
-        size_bytes=VerifyOptions.size_bytes if size is None else parse_size(size).bytes,
+        size_bytes=parse_size(size).bytes if size is not None else plan.size_bytes or DEFAULT_BYTES,
         channels=channels,
         contest=ContestOptions(
             time_s=(budget.seconds if budget else None) or 60.0, precision=share(precision, "--precision")
@@ -124,11 +129,6 @@ def verify(
         setup=reach.setup,
         program=program,
     )
-    plan = load_plan(plan_file)
-    if not isinstance(plan, OrderPlan):
-        raise InputError(f"{plan_file}: is a plan of kind {plan.kind}: orders are what can be verified")
-    if size is None and plan.size_bytes is not None:
-        how = replace(how, size_bytes=plan.size_bytes)
     mapped = load_document(Map, map_) if map_ is not None else None
     baseline = load_baseline(against)
     if not by_mpirun:
@@ -137,30 +137,39 @@ def verify(
     inputs += input_files(against) if baseline.hosts is not None else []
     files.prepare_file(path, kind="verify", force=force, inputs=inputs)
     output = Output(json=json, quiet=quiet)
-    try:
-        with ScanProgress(output) as progress:
-            result = verify_order(
-                plan,
-                launcher=launcher,
-                map_=mapped,
-                against=baseline,
-                algorithm=algorithm,
-                orders=orders,
-                library=library,
-                path=path,
-                options=options,
-                verify=how,
-                choose_addresses=addresses.choose,
-                on_event=progress.on_event,
-            )
-    except NothingVerifiedError as error:
-        if reach.via is None and not any(host.status == "ok" for host in error.document.hosts):
-            raise NothingVerifiedError(error.document, hint=VIA_HINT) from None
-        raise
+    with ScanProgress(output) as progress, _hinting(reach.via is None and not by_mpirun):
+        result = verify_order(
+            plan,
+            launcher=launcher,
+            map_=mapped,
+            against=baseline,
+            algorithm=algorithm,
+            orders=orders,
+            library=library,
+            path=path,
+            options=options,
+            verify=how,
+            choose_addresses=addresses.choose,
+            on_event=progress.on_event,
+        )
     show_verify(result, output)
     output.say(f"wrote {path}")
     output.result({"file": str(path)} | verify_summary(result))
     return 0 if result.status == "ok" else 3
+
+
+@contextlib.contextmanager
+def _hinting(wanted: bool) -> Iterator[None]:
+    """Where nobody came up and no way in was named, the likeliest reason is that."""
+    from netprobe.core.errors import NothingMeasuredError
+    from netprobe.pipeline.verifying import NothingVerifiedError
+
+    try:
+        yield
+    except NothingVerifiedError as error:
+        if not wanted or any(host.status == "ok" for host in error.document.hosts):
+            raise
+        raise NothingMeasuredError(f"{error} (no --via was given: is it the scan's way in?)") from None
 
 
 def share(text: str, option: str) -> float:

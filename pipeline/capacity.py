@@ -67,7 +67,7 @@ def measure_capacity(
         # Where nothing was read a good file of an earlier run stays.
         saved = path
         if document.status == "failed" and path is not None and path.exists():
-            saved = path if files.holds_failed(path, Capacity.KIND) else None
+            saved = path if files.is_of_nothing(path, Capacity.KIND) else None
         if saved is not None:
             files.save(document, saved)
     if outcome.interrupted or late:

@@ -21,10 +21,8 @@ ORDERS = exported_names()
 OURS = (SCAN, "scan.json.npz", SAMPLES, JOURNAL, MAP, "map.json.npz", CAPACITY, PLAN, *ORDERS, TRUTH, VERIFY)
 OLD = ".old"
 _GO_ON = {"scan": "netprobe map", "map": "netprobe plan", "plan": "netprobe export"}
+_MOST_OF_NOTHING = 1 << 24
 _HEAD_BYTES = 4096
-_RETRIED = ("verify", "capacity")
-"""Kinds of which a failed document holds no reading, and must not stand in the way of the next try."""
-_MOST_FAILED_BYTES = 16 << 20
 _SCHEMA = re.compile(rb'"(?:schema|journal)":\s*"netprobe\.([a-z_]{1,20})/')
 
 
@@ -73,7 +71,7 @@ def put_aside(path: Path, names: Iterable[str]) -> None:
 
 def prepare_file(path: Path, *, kind: str, force: bool = False, inputs: Sequence[Path] = ()) -> None:
     """Check that a file of a kind (``map``, ``hostfile``) can be written: not there yet (or ``force``), never an
-    input nor a document of another kind, folder present. A failed verify or capacity is replaced by its like."""
+    input nor a document of another kind, folder present."""
     try:
         _check_file(path, kind=kind, force=force, inputs=inputs)
     except (
@@ -88,7 +86,6 @@ def _check_file(path: Path, *, kind: str, force: bool, inputs: Sequence[Path]) -
     if not path.name:
         raise InputError(f"--out {str(path)!r} is no name of a file: name one")
     taken = {_resolved(place) for given in inputs for place in (given, side_path(given))}
-    force = force or (kind in _RETRIED and holds_failed(path, kind))
     for place in (path, side_path(path)):
         if place.resolve() in taken:
             raise OutputExistsError(f"{path}: is the input itself: name another --out")
@@ -96,7 +93,7 @@ def _check_file(path: Path, *, kind: str, force: bool, inputs: Sequence[Path]) -
             raise OutputExistsError(f"{place}: is a directory: name a file")
         if place.exists() and not place.is_file():
             raise OutputExistsError(f"{place}: is no regular file: name another --out")
-        if place.exists() and not force:
+        if place.exists() and not force and not is_of_nothing(place, kind):
             raise OutputExistsError(f"{place}: exists already: name another --out, or --force to replace it")
     found = kind_of(path)
     if found not in (None, kind):
@@ -107,6 +104,17 @@ def _check_file(path: Path, *, kind: str, force: bool, inputs: Sequence[Path]) -
         raise InputError(f"{path.parent}: no such directory")
 
 
+def is_of_nothing(path: Path, kind: str) -> bool:
+    """Whether a document of a kind tells of a run that read nothing: it must not stand in the way of the next."""
+    if kind_of(path) != kind or path.stat().st_size > _MOST_OF_NOTHING:
+        return False
+    try:
+        document = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and document.get("status") == "failed"
+
+
 def kind_of(path: Path) -> str | None:
     """What kind of document of ours stands at the path; None for anything else, and where nothing is."""
     if not path.exists():
@@ -114,17 +122,6 @@ def kind_of(path: Path) -> str | None:
     with path.open("rb") as stream:
         match = _SCHEMA.search(stream.read(_HEAD_BYTES))
     return None if match is None else match[1].decode()
-
-
-def holds_failed(path: Path, kind: str) -> bool:
-    """Whether a document of that kind stands at the path whose status is ``failed``. What cannot be read is none."""
-    try:
-        if not path.is_file() or path.stat().st_size > _MOST_FAILED_BYTES or kind_of(path) != kind:
-            return False
-        data = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(data, dict) and data.get("status") == "failed"
 
 
 def _resolved(path: Path) -> Path:

@@ -25,7 +25,7 @@ from netprobe.plan.order import plain_host
 from netprobe.probe.events import OnEvent, ignore
 from netprobe.probe.launch import Launcher
 from netprobe.probe.options import ScanOptions
-from netprobe.report.units import bytes_text, count
+from netprobe.report.units import count
 from netprobe.verify.compare import verdict_of
 from netprobe.verify.correlate import correlate
 from netprobe.verify.library import Library
@@ -47,10 +47,9 @@ SAME_ORDER = "the plan's order is the one it would be compared with: there is no
 class NothingVerifiedError(NothingMeasuredError):
     """No pair of repetitions was made; ``document`` says of each host why."""
 
-    def __init__(self, document: Verify, *, hint: str | None = None) -> None:
+    def __init__(self, document: Verify) -> None:
         self.document = document
-        said = f"nothing was verified: {document.reason or 'see the hosts'}"
-        super().__init__(said if hint is None else f"{said}; {hint}")
+        super().__init__(f"nothing was verified: {document.reason or 'see the hosts'}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,8 +89,6 @@ def verify_order(
     against, options, verify = against or Baseline(), options or ScanOptions(), verify or VerifyOptions()
     name = algorithm or plan.algorithm
     model = cost_model(ON_THE_WIRE.get(name, name))
-    if orders < 0:
-        raise InputError(f"--orders {orders}: none (0), or 2 and more, are needed")
     if orders and map_ is None:
         raise InputError(
             "orders at percentiles of the predicted cost need the map that predicts it: give --map"
@@ -150,7 +147,7 @@ def _save(document: Verify, path: Path | None) -> Path | None:
     """Where it was written: where nothing was run a good file of an earlier run stays."""
     if path is None:
         return None
-    if document.status == "failed" and path.exists() and not files.holds_failed(path, Verify.KIND):
+    if document.status == "failed" and path.exists() and not files.is_of_nothing(path, Verify.KIND):
         return None
     files.save(document, path)
     return path
@@ -318,7 +315,7 @@ def build_verify(
             verdict="same" if trivial else verdict_of(ratio, options.contest.precision),
         ),
         correlation=_correlation(case, outcome),
-        warnings=_warnings(case, outcome, options),
+        warnings=_warnings(case, outcome, options.size_bytes),
         duration_s=outcome.duration_s,
     )
 
@@ -358,13 +355,12 @@ def _predicted_by(case: _Case, outcome: VerifyOutcome) -> dict[str, object]:
     return {"predicted_by": {"objective": objective, "size_bytes": case.plan.size_bytes}}
 
 
-def _warnings(case: _Case, outcome: VerifyOutcome, options: VerifyOptions) -> list[str]:
+def _warnings(case: _Case, outcome: VerifyOutcome, size_bytes: int) -> list[str]:
     found = []
     priced = case.plan.size_bytes
-    if priced is not None and priced != options.size_bytes:
+    if priced is not None and priced != size_bytes:
         found.append(
-            f"the plan prices {bytes_text(priced)} and {bytes_text(options.size_bytes)} is run: predictions are of the "
-            "plan's size"
+            f"buffers of {size_bytes} bytes were run, and predictions are of the plan's {priced} bytes"
         )
     if case.plan.left_out:
         found.append(f"left out by the plan, for they had no reading: {', '.join(case.plan.left_out[:8])}")

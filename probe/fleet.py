@@ -29,6 +29,7 @@ from netprobe.probe.options import ScanOptions
 from netprobe.probe.result import HostOutcome
 
 OPEN_TIMEOUT_S = 5.0
+OPEN_A_HOST_S = 0.02
 END_GRACE_S = 0.5
 
 
@@ -189,6 +190,7 @@ class Fleet:
     async def _open(self, member: Member) -> None:
         if member.connection is None:
             return
+        limit_s = open_timeout_s(len(self.members))
         try:
             answer = await member.connection.request(
                 {
@@ -198,19 +200,24 @@ class Fleet:
                     "ports": list(self._options.port_range),
                     "stamps": self._options.stamps,
                 },
-                OPEN_TIMEOUT_S,
+                limit_s,
             )
             member.port = opened_port(answer, self._options.port_range)
         except (AgentLostError, TaskFailedError, ProtocolError) as error:
             self.fail(member, "failed", f"cannot open a probe port: {error}")
             return
         except TimeoutError:
-            self.fail(member, "failed", f"its agent opened no probe port within {OPEN_TIMEOUT_S:.0f} s")
+            self.fail(member, "failed", f"its agent opened no probe port within {limit_s:.0f} s")
             return
         member.stamps = text_field(answer, "stamps")
         if member.stamps != self._options.stamps:
             name = member.outcome.host.name
             self._on_event(ScanWarning(text=f"{name} offers {text_field(answer, 'stamps')} stamps only"))
+
+
+def open_timeout_s(hosts: int) -> float:
+    """How long an agent may take over a port: all are asked at once, and a busy controller reads a thousand answers."""
+    return OPEN_TIMEOUT_S + OPEN_A_HOST_S * hosts
 
 
 def opened_port(answer: dict[str, Any], port_range: tuple[int, int], *, type_: str = "opened") -> int:

@@ -26,14 +26,6 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
-def bytes_text(number: int | float) -> str:
-    """``32_000_000`` -> ``32 MB``, ``1`` -> ``1 B``: four digits at most."""
-    for limit, factor, unit in ((1e3, 1.0, "B"), (1e6, 1e3, "kB"), (1e9, 1e6, "MB")):
-        if number < limit:
-            return f"{number / factor:.4g} {unit}"
-    return f"{number / 1e9:.4g} GB"
-
-
 def rate(bytes_per_s: float) -> str:
     """``12.5e6`` -> ``100 Mbit/s``."""
     bits = 8 * bytes_per_s

@@ -8,13 +8,13 @@ from rich.table import Table
 
 from netprobe.core.text import one_line
 from netprobe.core.verify import RankCorrelation, Verify
-from netprobe.report.units import bytes_text, count, seconds
+from netprobe.report.units import count, seconds
 
 ROWS_SHOWN = 40
 _WORDS = {
     "faster": "the plan's order is faster",
     "slower": "the plan's order is slower",
-    "same": "equally fast",
+    "same": "no difference within the precision",
     "cannot_tell": "cannot tell: the interval holds 1",
 }
 
@@ -51,13 +51,12 @@ def verify_text(result: Verify) -> str:
     lines = []
     if result.repetitions and found.ratio is not None:
         interval = "" if found.low is None else f" (95 %: {found.low:.2f} to {found.high:.2f})"
-        words = _WORDS[found.verdict]
-        precision = result.parameters.get("precision")
-        if found.verdict == "same" and isinstance(precision, float):
-            words += f", within {precision * 100:g} %"
-        lines.append(f"speed-up {against}: {found.ratio:.2f}x{interval}: {words}")
+        lines.append(f"speed-up {against}: {found.ratio:.2f}x{interval}: {_WORDS[found.verdict]}")
     if found.predicted_ratio is not None:
-        lines.append(_predicted_text(result, found.predicted_ratio))
+        lines.append(
+            f"predicted by the plan's cost of a {_cost(result)}: {found.predicted_ratio:.2f}x; how flows share the "
+            "rate of a link is not in it"
+        )
     if result.repetitions:
         runs = len(result.repetitions)
         ran = (
@@ -65,14 +64,13 @@ def verify_text(result: Verify) -> str:
             if result.ran == result.algorithm
             else f"{result.ran} (how libraries run a {result.algorithm})"
         )
-        line = f"{ran} of {bytes_text(result.size_bytes)} on {count(len(result.orders[0].order), 'host')}"
+        line = f"{ran} of {_size(result.size_bytes)} on {count(len(result.orders[0].order), 'host')}"
         if result.sent_bytes is not None:
-            line += f", {bytes_text(result.sent_bytes)} sent a run"
+            line += f", {_size(result.sent_bytes)} sent a run"
         if result.method != "tcp":
             line += f", by {one_line(str(result.parameters.get('library', result.method)), 60)}"
-        warm = sum(run.part == "warm_up" for run in result.repetitions)
-        among = f", {warm} of them to warm up," if warm else ""
-        line += f"; {count(runs, 'run')}{among} in {result.duration_s:.0f} s"
+        warm_ups = sum(run.part == "warm_up" for run in result.repetitions)
+        line += f"; {count(runs, 'run')} ({warm_ups} to warm up) in {result.duration_s:.0f} s"
         if result.proved:
             line += f", {result.proved} proved: each host's part once in every chunk"
         lines.append(line)
@@ -81,20 +79,25 @@ def verify_text(result: Verify) -> str:
     return "\n".join(lines + [f"warning: {text}" for text in result.warnings])
 
 
-def _predicted_text(result: Verify, ratio: float) -> str:
-    """The ratio of the plan's costs, and what they are of: seldom the program that ran."""
+def _cost(result: Verify) -> str:
+    """``ring (the sum of its hops, latency alone)``: what the prediction is of, seldom the program that ran."""
     by = result.parameters.get("predicted_by")
     by = by if isinstance(by, dict) else {}
+    hops = "the largest of its hops" if by.get("objective") == "bottleneck" else "the sum of its hops"
     priced = by.get("size_bytes")
-    a_message = f"a message of {bytes_text(priced)}" if isinstance(priced, int) else None
-    what = "latency alone" if a_message is None else f"{a_message} by latency and goodput"
-    if result.algorithm == "ring":
-        which = "largest" if by.get("objective") == "bottleneck" else "sum"
-        what = f"{which} of one-way times, {what}"
+    what = f"{_size(priced)} by latency and goodput" if isinstance(priced, int) else "latency alone"
     return (
-        f"predicted by the plan's cost ({result.algorithm}: {what}): {ratio:.2f}x; how flows share a link's rate is "
-        "not in it"
+        f"{result.algorithm} ({hops}, {what})"
+        if result.algorithm == "ring"
+        else f"{result.algorithm} ({what})"
     )
+
+
+def _size(number: float) -> str:
+    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if number >= unit:
+            return f"{number / unit:.4g} {name}"
+    return f"{number:.0f} B"
 
 
 def correlation_text(found: RankCorrelation) -> str:

@@ -25,6 +25,7 @@ from netprobe.verify.proof import proved_program
 from netprobe.verify.runner import Runner, StoppedRunError
 from netprobe.verify.wire import WireRunner
 
+DEFAULT_BYTES = 32_000_000
 LEAST_HOSTS = 3
 """Of two hosts every order is the same ring, and there is nothing to find out."""
 
@@ -33,7 +34,7 @@ LEAST_HOSTS = 3
 class VerifyOptions:
     """What is run, how often, and how well. Raises InputError."""
 
-    size_bytes: int = 32_000_000
+    size_bytes: int = DEFAULT_BYTES
     """Of the buffer on each rank."""
     channels: int = 1
     """TCP connections a pair, each with its own share of the buffer."""

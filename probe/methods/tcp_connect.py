@@ -10,7 +10,7 @@ from typing import Any
 from netprobe.core.scan import Measurement
 from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.connection import AgentLostError, TaskFailedError, whole_field
-from netprobe.probe.fleet import OPEN_TIMEOUT_S, Member, opened_port
+from netprobe.probe.fleet import OPEN_TIMEOUT_S, Member, open_timeout_s, opened_port
 from netprobe.probe.methods.base import Cost, VisitContext
 from netprobe.probe.methods.series import (
     SourcePorts,
@@ -66,13 +66,14 @@ class TcpConnect:
     async def _open(self, member: Member) -> str | None:
         assert member.connection is not None
         message = {"type": "tcp_open", "address": member.address, "ports": list(self._options.port_range)}
+        limit_s = open_timeout_s(len(self._members))
         try:
-            answer = await member.connection.request(message, OPEN_TIMEOUT_S)
+            answer = await member.connection.request(message, limit_s)
             self._ports[member.index] = opened_port(answer, self._options.port_range)
         except (AgentLostError, TaskFailedError, ProtocolError) as error:
             return f"cannot open a TCP port: {error}"
         except TimeoutError:
-            return f"its agent opened no TCP port within {OPEN_TIMEOUT_S:.0f} s"
+            return f"its agent opened no TCP port within {limit_s:.0f} s"
         return None
 
     async def visit(self, src: Member, dst: Member, context: VisitContext) -> list[dict[str, Any]]:  # noqa: ARG002
