@@ -65,7 +65,9 @@ def measure_capacity(
         outcome = run_capacity(hosts, groups, launcher, options, capacity, on_event=on_event)
         document = build_capacity(scan, map_, groups, outcome, capacity)
         # Where nothing was read a good file of an earlier run stays.
-        saved = path if path is not None and not (document.status == "failed" and path.exists()) else None
+        saved = path
+        if document.status == "failed" and path is not None and path.exists():
+            saved = path if files.is_of_nothing(path, Capacity.KIND) else None
         if saved is not None:
             files.save(document, saved)
     if outcome.interrupted or late:

@@ -93,7 +93,7 @@ def _check_file(path: Path, *, kind: str, force: bool, inputs: Sequence[Path]) -
             raise OutputExistsError(f"{place}: is a directory: name a file")
         if place.exists() and not place.is_file():
             raise OutputExistsError(f"{place}: is no regular file: name another --out")
-        if place.exists() and not force and not _is_of_nothing(place, kind):
+        if place.exists() and not force and not is_of_nothing(place, kind):
             raise OutputExistsError(f"{place}: exists already: name another --out, or --force to replace it")
     found = kind_of(path)
     if found not in (None, kind):
@@ -104,7 +104,7 @@ def _check_file(path: Path, *, kind: str, force: bool, inputs: Sequence[Path]) -
         raise InputError(f"{path.parent}: no such directory")
 
 
-def _is_of_nothing(path: Path, kind: str) -> bool:
+def is_of_nothing(path: Path, kind: str) -> bool:
     """Whether a document of a kind tells of a run that read nothing: it must not stand in the way of the next."""
     if kind_of(path) != kind or path.stat().st_size > _MOST_OF_NOTHING:
         return False

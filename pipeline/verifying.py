@@ -145,7 +145,9 @@ def verify_order(
 
 def _save(document: Verify, path: Path | None) -> Path | None:
     """Where it was written: where nothing was run a good file of an earlier run stays."""
-    if path is None or (document.status == "failed" and path.exists()):
+    if path is None:
+        return None
+    if document.status == "failed" and path.exists() and not files.is_of_nothing(path, Verify.KIND):
         return None
     files.save(document, path)
     return path
@@ -289,6 +291,7 @@ def build_verify(
             "time_s": options.contest.time_s,
             "precision": options.contest.precision,
             **({} if outcome.library is None else {"library": outcome.library}),
+            **_predicted_by(case, outcome),
         },
         orders=[
             VerifiedOrder(
@@ -342,6 +345,14 @@ def _correlation(case: _Case, outcome: VerifyOutcome) -> RankCorrelation | None:
     return RankCorrelation(
         tau_b=found.tau_b, ceiling=found.ceiling, spearman=found.spearman, orders=found.orders
     )
+
+
+def _predicted_by(case: _Case, outcome: VerifyOutcome) -> dict[str, object]:
+    """What the plan's model looked at: ``objective`` of a ring, and the bytes that it priced (null: latency alone)."""
+    if outcome.contenders is None or outcome.contenders.predicted_ratio is None:
+        return {}
+    objective = case.plan.objective if case.algorithm == "ring" else None
+    return {"predicted_by": {"objective": objective, "size_bytes": case.plan.size_bytes}}
 
 
 def _warnings(case: _Case, outcome: VerifyOutcome, size_bytes: int) -> list[str]:

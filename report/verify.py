@@ -53,10 +53,9 @@ def verify_text(result: Verify) -> str:
         interval = "" if found.low is None else f" (95 %: {found.low:.2f} to {found.high:.2f})"
         lines.append(f"speed-up {against}: {found.ratio:.2f}x{interval}: {_WORDS[found.verdict]}")
     if found.predicted_ratio is not None:
-        cost = "ring (the sum of its hops)" if result.algorithm == "ring" else result.algorithm
         lines.append(
-            f"predicted by the plan's cost of a {cost}: {found.predicted_ratio:.2f}x; how flows share the rate of a "
-            "link is not in it"
+            f"predicted by the plan's cost of a {_cost(result)}: {found.predicted_ratio:.2f}x; how flows share the "
+            "rate of a link is not in it"
         )
     if result.repetitions:
         runs = len(result.repetitions)
@@ -78,6 +77,20 @@ def verify_text(result: Verify) -> str:
     if result.reason is not None:
         lines.append(result.reason)
     return "\n".join(lines + [f"warning: {text}" for text in result.warnings])
+
+
+def _cost(result: Verify) -> str:
+    """``ring (the sum of its hops, latency alone)``: what the prediction is of, seldom the program that ran."""
+    by = result.parameters.get("predicted_by")
+    by = by if isinstance(by, dict) else {}
+    hops = "the largest of its hops" if by.get("objective") == "bottleneck" else "the sum of its hops"
+    priced = by.get("size_bytes")
+    what = f"{_size(priced)} by latency and goodput" if isinstance(priced, int) else "latency alone"
+    return (
+        f"{result.algorithm} ({hops}, {what})"
+        if result.algorithm == "ring"
+        else f"{result.algorithm} ({what})"
+    )
 
 
 def _size(number: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from netprobe.core.capacity import Capacity
 from netprobe.core.document import Document, load_document, write_document
-from netprobe.core.errors import InputError
+from netprobe.core.errors import InputError, OutputExistsError
 from netprobe.core.map import Map
 from netprobe.core.plan import OrderPlan
 from netprobe.core.scan import Scan
@@ -45,3 +46,26 @@ def test_a_document_outlives_a_full_disk(
     elsewhere.rename(tmp_path / "gone")
     with pytest.raises(InputError, match=f"the {model.KIND} is lost"):
         files.save(document, full / "x.json")
+
+
+@pytest.mark.parametrize("kind", ["verify", "capacity"])
+def test_only_a_failed_document_of_the_same_kind_is_replaced_without_force(kind: str, tmp_path: Path) -> None:
+    good = json.loads((GOLDEN / f"{kind}-1.0.json").read_text())
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(good | {"status": "failed"}))
+    files.prepare_file(path, kind=kind)
+    with pytest.raises(OutputExistsError, match="is the input itself"):
+        files.prepare_file(path, kind=kind, inputs=[path])
+    with pytest.raises(OutputExistsError, match="exists already"):
+        files.prepare_file(path, kind="map")
+    one_failed = [good["hosts"][0] | {"status": "failed"}, *good["hosts"][1:]]
+    for text in (
+        json.dumps(good),
+        json.dumps(good | {"status": "partial", "hosts": one_failed}),
+        json.dumps(good | {"status": "failed"})[:-1],
+        json.dumps(good)[:-1] + ', "x": ' + "[" * 100_000,
+        '{"status": "failed"}',
+    ):
+        path.write_text(text)
+        with pytest.raises(OutputExistsError, match="exists already"):
+            files.prepare_file(path, kind=kind)

@@ -29,6 +29,7 @@ from netprobe.probe.events import Event, HostUp, Step
 from netprobe.probe.exec_launcher import LocalLauncher
 from netprobe.probe.fleet import Member
 from netprobe.probe.result import HostOutcome
+from netprobe.report.verify import verify_text
 from netprobe.verify.contest import ContestOptions
 from netprobe.verify.program import compile_model
 from netprobe.verify.run import VerifyOptions
@@ -61,7 +62,7 @@ def test_a_plan_is_run_and_what_was_run_is_written(
     assert code == 0, said.err
     assert (
         "speed-up against given: " in said.out
-        and "predicted by the plan's cost of a ring" in said.out
+        and "predicted by the plan's cost of a ring (the sum of its hops, latency alone): " in said.out
         and "tau-b" in said.out
     )
     assert "chunked-ring (how libraries run a ring)" in said.out
@@ -236,12 +237,42 @@ def test_a_run_of_nothing_says_what_may_be_missing_and_does_not_block_the_next(
     files.save(plan, tmp_path / "plan.json")
     (tmp_path / "config").write_text("")
     command = ["verify", str(tmp_path / "plan.json"), "--ssh-config", str(tmp_path / "config")]
-    for _ in range(2):
-        assert run([*command, "--ssh-option", "ProxyCommand=false", "--start-timeout", "2"]) == 4
+    for size in (1000, 2000):
+        trying = [
+            *command,
+            "--ssh-option",
+            "ProxyCommand=false",
+            "--start-timeout",
+            "2",
+            "--size",
+            f"{size}B",
+        ]
+        assert run(trying) == 4
         assert "(no --via was given: is it the scan's way in?)" in capsys.readouterr().err
-        assert load_document(Verify, tmp_path / "verify.json").status == "failed"
+        failed = load_document(Verify, tmp_path / "verify.json")  # of this try, not of the one before
+        assert failed.status == "failed" and failed.size_bytes == size
     assert run([*command, "--orders", "-1"]) == 2
     assert "--orders -1" in capsys.readouterr().err
+
+
+def test_the_size_that_was_priced_is_run_and_said(
+    planned: tuple[Map, OrderPlan], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, plan = planned
+    files.save(plan.model_copy(update={"size_bytes": 1, "objective": "bottleneck"}), tmp_path / "plan.json")
+    command = ["verify", str(tmp_path / "plan.json"), "--via", "local", "--time", "1s"]
+    assert run(command) == 0
+    said = capsys.readouterr().out
+    assert (
+        " of 1 B on 6 hosts, 10 B sent a run" in said and "(2 to warm up)" in said and "warning" not in said
+    )
+    assert "cost of a ring (the largest of its hops, 1 B by latency and goodput): " in said
+    assert run([*command, "--size", "2kB", "--force"]) == 0
+    said = capsys.readouterr().out
+    assert "warning: buffers of 2000 bytes were run, and predictions are of the plan's 1 bytes" in said
+    found = load_document(Verify, tmp_path / "verify.json")
+    other = found.model_copy(update={"algorithm": "tree", "parameters": {"predicted_by": "nonsense"}})
+    assert "by the plan's cost of a tree (latency alone): " in verify_text(other)
 
 
 class FakeConnection:
