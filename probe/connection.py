@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import itertools
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +23,7 @@ from netprobe.core.text import one_line, printable
 from netprobe.probe.agent import messages
 from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.launch import Channel
+from netprobe.probe.samples import SampleColumns
 
 MAX_QUEUED_BYTES = 1 << 20
 READ_BYTES = 1 << 16
@@ -29,8 +32,7 @@ MAX_STRAYS = 256
 STRAYS_PER_S = 64
 """How many more of them are allowed with each second: some times as many as there are pings."""
 _TEXT_LIMIT = 300
-_SAMPLE = np.dtype([("seq", ">u4"), ("sent_at_ns", ">i8"), ("rtt_ns", ">i8")])
-_NO_SAMPLES: NDArray[np.int64] = np.empty((0, 3), dtype=np.int64)
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class AgentLostError(Exception):
@@ -117,9 +119,7 @@ class Connection:
         self._ping_s = min(lease_s / 4, silence_s / 4)
         self._silence_s = silence_s
         self._ids = itertools.count(1)
-        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
-        self._asked: dict[int, _Asked] = {}
-        self._samples: dict[int, NDArray[np.int64]] = {}
+        self._waiting: dict[int, _Asked] = {}
         self._strays: float = MAX_STRAYS
         self._strays_at = 0.0
         self._tasks: list[asyncio.Task[None]] = []
@@ -150,22 +150,42 @@ class Connection:
 
         Raises AgentLostError when the agent goes, TaskFailedError when it cannot, TimeoutError.
         """
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[dict[str, Any]] = loop.create_future()
+        settle = functools.partial(_settle, future)
+        task = self.give(_encode(message)[:-1], settle, samples=int(message.get("count", 0)))
+        # A timer of its own costs a third of what asyncio.wait_for does.
+        timer = loop.call_later(timeout_s, settle, TimeoutError())
+        try:
+            answer = await future
+        finally:
+            timer.cancel()
+            self.forget(task)
+        try:
+            answer["samples"] = _checked_rows(answer["samples"], round(timeout_s * 1e9))
+        except ProtocolError as error:
+            self.lose(f"the agent sent {error}")
+            raise AgentLostError(self.lost) from None
+        return answer
+
+    def give(self, message: str, take: Callable[[dict[str, Any] | Exception], None], *, samples: int) -> int:
+        """Give the agent a task; the number that it has.
+
+        ``message`` is JSON without its closing brace, ASCII, and without an ``id``. ``take`` is called once, when
+        the answer is there: a dict, or AgentLostError or TaskFailedError. Its ``samples`` are the bytes of at most
+        ``samples`` records as they came, whose values nobody has looked at. There is no time-out: see ``forget``.
+        Raises AgentLostError.
+        """
         if self.lost is not None:
             raise AgentLostError(self.lost)
         task = next(self._ids)
-        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        self._waiting[task] = future
-        self._asked[task] = _Asked(samples=int(message.get("count", 0)), ns=round(timeout_s * 1e9))
-        self.channel.write(messages.json_frame({**message, "id": task}))
-        # A timer of its own costs a third of what asyncio.wait_for does, once a link.
-        timer = asyncio.get_running_loop().call_later(timeout_s, _expire, future)
-        try:
-            return await future
-        finally:
-            timer.cancel()
-            self._waiting.pop(task, None)
-            self._asked.pop(task, None)
-            self._samples.pop(task, None)
+        self._waiting[task] = _Asked(take=take, samples=samples)
+        self.channel.write(messages.text_frame(f'{message},"id":{task}}}'))
+        return task
+
+    def forget(self, task: int) -> None:
+        """Nobody waits for this answer any more."""
+        self._waiting.pop(task, None)
 
     def ask(self) -> None:
         """Ping it now: an agent answers at once, also in the middle of a task."""
@@ -183,9 +203,9 @@ class Connection:
         if self.lost is not None:
             return
         self.lost = reason = one_line(reason)
-        for future in self._waiting.values():
-            if not future.done():
-                future.set_exception(AgentLostError(reason))
+        for asked in list(self._waiting.values()):
+            asked.take(AgentLostError(reason))
+        self._waiting.clear()
         self.channel.kill()
         if self._on_lost is not None:
             self._on_lost(reason)
@@ -222,37 +242,27 @@ class Connection:
             self._take_samples(body)
             return
         message = messages.parse_json(body)
-        future = None
+        asked = None
         if message["type"] != "pong":
-            future = self._waiting.get(_whole(message.get("id"), "id", 1 << 53))
-        if future is None or future.done():
+            asked = self._waiting.pop(_whole(message.get("id"), "id", 1 << 53), None)
+        if asked is None:
             self._count_stray()
         elif message["type"] == "failed":
-            future.set_exception(TaskFailedError(_text(message.get("reason"))))
+            asked.take(TaskFailedError(_text(message.get("reason"))))
         else:
-            message["samples"] = self._samples.get(message["id"], _NO_SAMPLES)
-            future.set_result(message)
+            message["samples"] = asked.came or b""
+            asked.take(message)
 
     def _take_samples(self, body: bytes) -> None:
-        """Of a request under way, as many as were asked for, and none longer than the request itself."""
-        task = messages.samples_task(body)
-        asked = self._asked.get(task)
+        """Of a request under way, and as many as were asked for."""
+        asked = self._waiting.get(messages.samples_task(body))
         if asked is None:
             self._count_stray()  # of a request that was given up
             return
         most = messages.SAMPLES_HEADER_BYTES + asked.samples * messages.SAMPLE_BYTES
-        if len(body) > most or task in self._samples:
+        if len(body) > most or asked.came is not None:
             raise ProtocolError(f"more samples than the {asked.samples} it was asked for")
-        records = np.frombuffer(body, dtype=_SAMPLE, offset=messages.SAMPLES_HEADER_BYTES)
-        samples = np.empty((len(records), 3), dtype=np.int64)
-        for column, key in enumerate(_SAMPLE.names or ()):
-            samples[:, column] = records[key]
-        if len(samples):
-            _, least_at, least_rtt = samples.min(axis=0).tolist()
-            _, last_at, longest = samples.max(axis=0).tolist()
-            if least_at < 0 or least_rtt < 1 or max(last_at, longest) > asked.ns:
-                raise ProtocolError("a sample that cannot be")
-        self._samples[task] = samples
+        asked.came = body[messages.SAMPLES_HEADER_BYTES :]
 
     def _count_stray(self) -> None:
         """A message that answers nothing. Some are in order; a flood would cost the other hosts their controller."""
@@ -285,17 +295,30 @@ class Connection:
         return f"{reason} ({said})" if said else reason
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class _Asked:
-    """What an answer may hold: samples, and the time that none of them can exceed."""
+    """A task under way: whom its answer goes to, how many samples it may have, and those that came."""
 
+    take: Callable[[dict[str, Any] | Exception], None]
     samples: int
-    ns: int
+    came: bytes | None = None
 
 
-def _expire(future: asyncio.Future[dict[str, Any]]) -> None:
-    if not future.done():
-        future.set_exception(TimeoutError())
+def _settle(future: asyncio.Future[dict[str, Any]], outcome: dict[str, Any] | Exception) -> None:
+    if future.done():
+        return
+    if isinstance(outcome, Exception):
+        future.set_exception(outcome)
+    else:
+        future.set_result(outcome)
+
+
+def _checked_rows(records: bytes, within_ns: int) -> NDArray[np.int64]:
+    """(S, 3) the samples of an answer. Raises ProtocolError."""
+    columns = SampleColumns.of_bytes(records)
+    if not columns.possible(within_ns).all():
+        raise ProtocolError("a sample that cannot be")
+    return np.column_stack([columns.seq, columns.sent_at_ns, columns.rtt_ns])
 
 
 def _text(value: object) -> str:

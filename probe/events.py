@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from netprobe.probe.visits import VisitResult
+
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
@@ -39,15 +41,36 @@ class AgentsUp(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class VisitDone(Event):
-    """A visit ended; ``rtt_s`` is its 10th percentile, None when it gave no reading."""
+    """A visit ended. What it gave is computed for who looks at it: of a million visits most are not looked at."""
 
     src: str
     dst: str
-    round: int
-    measurement: str
-    rtt_s: float | None
-    loss_ratio: float | None
-    reason: str | None
+    visit: VisitResult
+
+    @property
+    def round(self) -> int:
+        """Its round."""
+        return self.visit.round
+
+    @property
+    def measurement(self) -> str:
+        """``id`` of its measurement."""
+        return self.visit.measurement
+
+    @property
+    def rtt_s(self) -> float | None:
+        """Its 10th percentile, None when it gave no reading."""
+        return self.visit.p10_s
+
+    @property
+    def loss_ratio(self) -> float | None:
+        """None when nothing was sent."""
+        return self.visit.loss_ratio
+
+    @property
+    def reason(self) -> str | None:
+        """Why it gave no reading."""
+        return self.visit.reason
 
 
 @dataclass(frozen=True, kw_only=True)

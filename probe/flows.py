@@ -19,7 +19,7 @@ from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.connection import AgentLostError, TaskFailedError, text_field, whole_field
 from netprobe.probe.fleet import Member, opened_port
 from netprobe.probe.progress import Progress, is_short, parse_marks, parse_reads, too_few_to_time
-from netprobe.probe.visits import NS_PER_S
+from netprobe.probe.samples import NS_PER_S
 
 CLOCK_TRIES = 3
 CPU_BOUND_RATIO = 0.9

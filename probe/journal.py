@@ -1,7 +1,8 @@
 """The journal: every finished visit on disk as it ends, so that a killed scan loses nothing it measured.
 
 JSON lines, appended. The first line is the header (hosts and options; no token), each further one a visit
-with its samples or a note about a host. A line goes out in one write, so at most the last one is torn. A note
+with its samples or a note about a host. The lines of visits that end in the same turn of the event loop go out in
+one write; whatever ends the process, at most the last line in the file is torn. A note
 ``void`` names hosts whose visits up to there do not count: they were replaced before the scan was resumed.
 """
 
@@ -11,10 +12,11 @@ import base64
 import binascii
 import contextlib
 import fcntl
+import functools
 import json
 import operator
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
@@ -26,6 +28,7 @@ from netprobe.core.document import now_utc
 from netprobe.core.errors import DocumentError, InputError, OutputExistsError
 from netprobe.core.hosts import Host
 from netprobe.core.scan import GoodputReading, PathReading, Stamps
+from netprobe.probe.samples import Samples, sample_fields, seconds
 from netprobe.probe.visits import VisitResult
 
 SCHEMA = "netprobe.journal/1.0"
@@ -41,7 +44,12 @@ _SECONDS = frozenset({"started_s", "duration_s"})
 _MOST = 1 << 31
 MAX_VIA = 400
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+_encode_text = functools.lru_cache(maxsize=1024)(_encode)
 _ARRAYS = {"seq": "<u4", "sent_at_s": "<f8", "rtt_s": "<f8"}
+_LINE = (
+    '{"visit":{' + ",".join(f'"{key}":%s' for key in _PLAIN) + "%s}"
+    ',"samples":{' + ",".join(f'"{key}":"%s"' for key in _ARRAYS) + "}}\n"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,17 +147,11 @@ class Journal:
 
     def visit(self, visit: VisitResult) -> None:
         """Append a visit."""
-        record: dict[str, Any] = dict(zip(_PLAIN, _plain_values(visit)))
-        for key in _RECORDS:
-            if (reading := getattr(visit, key)) is not None:
-                record[key] = reading.model_dump(mode="json")
-        samples = {
-            key: binascii.b2a_base64(
-                getattr(visit, key).astype(kind, copy=False).tobytes(), newline=False
-            ).decode()
-            for key, kind in _ARRAYS.items()
-        }
-        self._write({"visit": record, "samples": samples})
+        self.visits([visit])
+
+    def visits(self, visits: Sequence[VisitResult]) -> None:
+        """Append visits, a line each, in one write."""
+        self._append("".join(_lines(visits)).encode())
 
     def note(self, **note: Any) -> None:
         """Append something that is no visit (a host that came up, or failed)."""
@@ -170,9 +172,50 @@ class Journal:
         self.close()
 
     def _write(self, record: dict[str, Any]) -> None:
-        view = memoryview(_encode(record).encode() + b"\n")
+        self._append(_encode(record).encode() + b"\n")
+
+    def _append(self, lines: bytes) -> None:
+        view = memoryview(lines)
         while view:
             view = view[os.write(self._fd, view) :]
+
+
+def _lines(visits: Sequence[VisitResult]) -> Iterator[str]:
+    """A line a visit, its line break included; what visits share is encoded once."""
+    table, columns = None, (b"", b"", b"")
+    for visit in visits:
+        if visit.samples is not table:
+            table = visit.samples
+            columns = (
+                table.seq.astype("<u4").tobytes(),
+                seconds(table.sent_at).astype("<f8", copy=False).tobytes(),
+                seconds(table.rtt).astype("<f8", copy=False).tobytes(),
+            )
+        seq, sent_at_s, rtt_s = columns
+        start, stop = visit.start, visit.stop
+        records = "".join(
+            f',"{key}":{_encode(reading.model_dump(mode="json"))}'
+            for key in _RECORDS
+            if (reading := getattr(visit, key)) is not None
+        )
+        yield _LINE % (
+            *map(_json, _plain_values(visit)),
+            records,
+            _base64(seq[4 * start : 4 * stop]),
+            _base64(sent_at_s[8 * start : 8 * stop]),
+            _base64(rtt_s[8 * start : 8 * stop]),
+        )
+
+
+def _json(value: float | str | None) -> float | str:
+    """What stands for a value in JSON; floats are those of a clock, and finite."""
+    if value is None:
+        return "null"
+    return _encode_text(value) if type(value) is str else value
+
+
+def _base64(content: bytes) -> str:
+    return binascii.b2a_base64(content, newline=False).decode()
 
 
 def read_journal(path: Path) -> JournalRecord:
@@ -251,7 +294,8 @@ def _visit(record: dict[str, Any], hosts: int) -> VisitResult:
     for key, model in _RECORDS.items():
         if key in record["visit"]:
             plain[key] = model.model_validate(record["visit"][key])
-    return VisitResult(**plain, **arrays)
+    samples = Samples.of_seconds(arrays["seq"], arrays["sent_at_s"], arrays["rtt_s"])
+    return VisitResult(**plain, **sample_fields(samples))
 
 
 def _check_plain(plain: dict[str, Any], hosts: int) -> None:

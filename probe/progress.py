@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.probe.agent.messages import ProtocolError
-from netprobe.probe.visits import NS_PER_S
+from netprobe.probe.samples import NS_PER_S
 
 MAX_MARKS = 5001
 _MAX_BYTES = 1 << 53

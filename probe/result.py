@@ -162,7 +162,7 @@ def _percentiles(group: Sequence[VisitResult], *, by_port: bool) -> NDArray[np.f
     """A row for each source port that has samples, a column for each of PERCENTILES; else all samples in one."""
     pools: dict[int | None, list[NDArray[np.float64]]] = {}
     for visit in group:
-        if visit.rtt_s.size:
+        if visit.size:
             pools.setdefault(visit.src_port if by_port else None, []).append(visit.rtt_s)
     wanted = list(PERCENTILES.values())
     rows = [percentiles(_pooled(samples), wanted) for samples in pools.values()]
@@ -217,7 +217,7 @@ def sample_table(visits: Sequence[VisitResult]) -> dict[str, NDArray[Any]]:
     unknown); ``started_s`` float64 (V); ``stamps`` uint8 (V): 0 none, 1 kernel, 2 kernel_rx, 3 user; ``seq`` uint32,
     ``sent_at_s`` float64 and ``rtt_s`` float64 (S).
     """
-    sizes = [visit.rtt_s.size for visit in visits]
+    sizes = [visit.size for visit in visits]
     levels = {None: 0, "kernel": 1, "kernel_rx": 2, "user": 3}
 
     def joined(key: str, dtype: Any) -> NDArray[Any]:
@@ -256,7 +256,7 @@ def _document_visit(visit: VisitResult, names: Sequence[str]) -> dict[str, Any]:
         "stamps": visit.stamps,
         "sent": visit.sent,
         "received": visit.received,
-        "samples": int(visit.rtt_s.size),
+        "samples": visit.size,
         "rejected": visit.rejected,
         "beside": visit.beside,
         "reason": visit.reason,

@@ -1,28 +1,27 @@
-"""One visit as it was measured: counts, and the raw samples as arrays."""
+"""One visit as it was measured: counts, and where its raw samples are."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.core.scan import GoodputReading, PathReading, Stamps
 from netprobe.probe.percentile import percentiles
+from netprobe.probe.samples import NO_SAMPLES, Samples, seconds
 
 RTT = "rtt"
 """``id`` of the primary measurement."""
-NS_PER_S = 1e9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, slots=True)
 class VisitResult:
     """What a visit gave. ``src`` and ``dst`` are indices into the list of hosts.
 
-    The three arrays have one entry a sample, in order of sending: sequence number (the probes are numbered
-    from 1), seconds from the start of the series by the sender's monotonic clock, and RTT in seconds.
+    Its samples are those from ``start`` to ``stop`` of a table that visits which ended together share: a scan of
+    a thousand hosts has a million visits, and an array each would take more room than what is in them.
     """
 
     src: int
@@ -43,19 +42,39 @@ class VisitResult:
     reason: str | None = None
     goodput: GoodputReading | None = None
     path: PathReading | None = None
-    seq: NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, np.uint32))
-    sent_at_s: NDArray[np.float64] = field(default_factory=lambda: np.empty(0, np.float64))
-    rtt_s: NDArray[np.float64] = field(default_factory=lambda: np.empty(0, np.float64))
+    samples: Samples = NO_SAMPLES
+    start: int = 0
+    stop: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many samples it has."""
+        return self.stop - self.start
+
+    @property
+    def seq(self) -> NDArray[np.uint32]:
+        """(S,) sequence numbers of the probes, from 1, in order of sending."""
+        return self.samples.seq[self.start : self.stop].astype(np.uint32)
+
+    @property
+    def sent_at_s(self) -> NDArray[np.float64]:
+        """(S,) seconds from the start of the series by the sender's monotonic clock."""
+        return seconds(self.samples.sent_at[self.start : self.stop])
+
+    @property
+    def rtt_s(self) -> NDArray[np.float64]:
+        """(S,) round-trip times in seconds."""
+        return seconds(self.samples.rtt[self.start : self.stop])
 
     @property
     def has_reading(self) -> bool:
         """Whether it gave what its method measures."""
-        return bool(self.rtt_s.size) or self.goodput is not None or self.path is not None
+        return self.stop > self.start or self.goodput is not None or self.path is not None
 
     @property
     def p10_s(self) -> float | None:
         """10th percentile of this visit's RTT."""
-        return percentiles(self.rtt_s, (10,))[0] if self.rtt_s.size else None
+        return percentiles(self.rtt_s, (10,))[0] if self.stop > self.start else None
 
     @property
     def loss_ratio(self) -> float | None:
@@ -68,13 +87,3 @@ def spent_s(visits: Sequence[VisitResult]) -> float:
     if not visits:
         return 0.0
     return max(v.started_s + v.duration_s for v in visits) - min(v.started_s for v in visits)
-
-
-def sample_arrays(samples: NDArray[np.int64] | Sequence[tuple[int, int, int]]) -> dict[str, Any]:
-    """The arrays of a VisitResult from an agent's (sequence number, sent at ns, RTT ns)."""
-    table = np.asarray(samples, dtype=np.int64).reshape(-1, 3)
-    return {
-        "seq": table[:, 0].astype(np.uint32),
-        "sent_at_s": table[:, 1] / NS_PER_S,
-        "rtt_s": table[:, 2] / NS_PER_S,
-    }

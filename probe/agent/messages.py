@@ -35,6 +35,7 @@ MIN_INTERVAL_NS = 50000
 TOKEN_BYTES = 16
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
+_decode = json.JSONDecoder().decode
 _HEADER = struct.Struct("!BI")
 _SAMPLES_HEADER = struct.Struct("!II")
 _SAMPLE = struct.Struct("!Iqq")
@@ -66,14 +67,19 @@ def parse_header(header: bytes) -> tuple[int, int]:
 
 def json_frame(message: dict[str, Any]) -> bytes:
     """One message as a frame."""
-    body = _encode(message).encode("ascii")
+    return text_frame(_encode(message))
+
+
+def text_frame(text: str) -> bytes:
+    """A message whose JSON, all of it ASCII, is made already, as a frame."""
+    body = text.encode("ascii")
     return _HEADER.pack(JSON_FRAME, len(body)) + body
 
 
 def parse_json(body: bytes) -> dict[str, Any]:
     """The message in a JSON frame; raises ProtocolError when it is none."""
     try:
-        message = json.loads(body.decode("utf-8"))
+        message = _decode(body.decode("utf-8"))
     except (ValueError, RecursionError):
         raise ProtocolError("a frame that is no JSON") from None
     if not isinstance(message, dict) or not isinstance(message.get("type"), str):
@@ -107,19 +113,27 @@ class FrameBuffer:
     """Frames out of bytes as they come, for who reads without blocking."""
 
     def __init__(self) -> None:
-        self._bytes = bytearray()
+        self._rest = bytearray()
+        self._needed = 0
 
     def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
         """The frames that ``data`` completes; raises ProtocolError at a header outside the bounds."""
-        self._bytes += data
-        while len(self._bytes) >= HEADER_BYTES:
-            kind, length = parse_header(bytes(self._bytes[:HEADER_BYTES]))
-            end = HEADER_BYTES + length
-            if len(self._bytes) < end:
-                return
-            body = bytes(self._bytes[HEADER_BYTES:end])
-            del self._bytes[:end]
-            yield kind, body
+        if self._rest:
+            self._rest += data
+            if len(self._rest) < self._needed:
+                return  # nothing is copied however small the pieces are in which a frame comes
+            data = bytes(self._rest)
+            self._rest.clear()
+        at, end = 0, HEADER_BYTES
+        while len(data) >= end:
+            kind, length = parse_header(data[at:end])
+            body, end = end, end + length
+            if len(data) < end:
+                break
+            yield kind, data[body:end]
+            at, end = end, end + HEADER_BYTES
+        self._rest += data[at:]
+        self._needed = end - at
 
 
 def read_frames(read: Callable[[int], bytes]) -> Iterator[tuple[int, bytes]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from netprobe.core.scan import Measurement
+from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.fleet import Member
 
 
@@ -66,6 +67,30 @@ class Method(Protocol):
 
     async def finish(self, members: Sequence[Member]) -> None:
         """After the last round, also after an interruption: close what ``prepare`` or visits opened."""
+        ...
+
+
+@runtime_checkable
+class Asks(Protocol):
+    """A method whose visit can be one task of the source's agent.
+
+    The visits of a round are asked for in a loop then, and those that end together are read together: a scan of a
+    thousand hosts has a million, and what each costs is what the controller costs.
+    """
+
+    @property
+    def at_once(self) -> bool:
+        """Whether it is so with the options that it has; else its visits are those of ``Method.visit``."""
+        ...
+
+    def ask(self, src: Member, dst: Member, context: VisitContext, take: Callable[[Any], None]) -> int:
+        """Give the agent of ``src``, which is up, its task, as ``Connection.give`` has it; raises AgentLostError."""
+        ...
+
+    def read(
+        self, answers: Sequence[tuple[Member, dict[str, Any]]]
+    ) -> Sequence[dict[str, Any] | ProtocolError]:
+        """The fields of the VisitResult of each answer, or what it breaks; each with the host that was probed."""
         ...
 
 

@@ -15,7 +15,7 @@ from netprobe.probe.fping_report import MAX_BYTES, Echo, FpingError, FpingReport
 from netprobe.probe.methods.base import Cost, VisitContext
 from netprobe.probe.methods.series import rtt_measurement, series_message
 from netprobe.probe.options import ScanOptions
-from netprobe.probe.visits import NS_PER_S, sample_arrays
+from netprobe.probe.samples import NS_PER_S, SampleColumns, Samples, sample_fields
 
 VERSION_TIMEOUT_S = 15.0
 ECHO_BYTES = 64
@@ -88,7 +88,8 @@ class Fping:
         assert src.connection is not None
         options, count = self._options, self._options.probes_per_visit + 1
         local = {entry.address for entry in src.hello.addresses} if src.hello is not None else set()
-        message = series_message(options, "fping", src, dst) | {
+        message = series_message(options, "fping", dst) | {
+            "source": src.address,
             "count": count,
             "bound": src.address in local,
             "limit_s": self.deadline_s - options.silence_s / 2,
@@ -138,7 +139,7 @@ def report_fields(report: FpingReport, address: str) -> dict[str, Any]:
         "rejected": len(kept) - len(possible),
         "stamps": "user" if possible else None,
         "reason": None,
-        **sample_arrays([_sample(echo, first_s) for echo in possible]),
+        **sample_fields(Samples.of(SampleColumns.of_rows([_sample(echo, first_s) for echo in possible]))),
     }
     if not possible:
         said = f" ({report.complaint})" if report.complaint else ""

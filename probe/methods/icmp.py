@@ -9,7 +9,7 @@ from netprobe.core.scan import Measurement
 from netprobe.probe.agent.icmp import ECHO_BYTES
 from netprobe.probe.fleet import Member
 from netprobe.probe.methods.base import Cost, VisitContext
-from netprobe.probe.methods.series import checked_answer, rtt_measurement, series_message
+from netprobe.probe.methods.series import checked_answer, has_samples, rtt_measurement, series_message
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.scapy_archive import prepare_scapy, scapy_version
 
@@ -61,10 +61,10 @@ class Icmp:
     async def visit(self, src: Member, dst: Member, context: VisitContext) -> list[dict[str, Any]]:  # noqa: ARG002
         """One series of echoes."""
         assert src.connection is not None
-        message = series_message(self._options, "icmp_probe", src, dst)
+        message = series_message(self._options, "icmp_probe", dst) | {"source": src.address}
         answer = await src.connection.request(message, self.deadline_s)
         fields = checked_answer(answer, self._options.probes_per_visit) | {"src_port": None}
-        if not fields["rtt_s"].size:
+        if not has_samples(fields):
             if not fields["received"]:
                 said = fields["reason"] or "no answer"
                 fields["reason"] = (

@@ -21,8 +21,8 @@ from netprobe.probe.methods.base import Cost, VisitContext
 from netprobe.probe.methods.series import network_parameters
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.result import PATH
+from netprobe.probe.samples import NS_PER_S
 from netprobe.probe.scapy_archive import prepare_scapy, scapy_version
-from netprobe.probe.visits import NS_PER_S
 
 LIMIT_S = 10.0
 """For one link: a way whose routers are all silent takes time."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from netprobe.core.scan import Measurement, Stamps
 from netprobe.probe.agent.messages import ProtocolError
@@ -14,9 +14,11 @@ from netprobe.probe.connection import AgentLostError, TaskFailedError, text_fiel
 from netprobe.probe.fleet import Member
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.percentile import percentiles
-from netprobe.probe.visits import NS_PER_S, RTT, sample_arrays
+from netprobe.probe.samples import NS_PER_S, SampleColumns, Samples, seconds
+from netprobe.probe.visits import RTT
 
 _MAX_COUNT = 1 << 40
+_MAX_NS = 1 << 62
 _STAMPS = get_args(Stamps)
 SPREAD_S, SPREAD_RATIO = 20e-6, 0.25
 """A link whose source ports differ by more than both is told of: it may have several ways of unequal length."""
@@ -66,12 +68,11 @@ def network_parameters(options: ScanOptions, members: Sequence[Member]) -> dict[
     }
 
 
-def series_message(options: ScanOptions, kind: str, src: Member, dst: Member) -> dict[str, Any]:
-    """What every task that runs a series is told."""
+def series_message(options: ScanOptions, kind: str, dst: Member) -> dict[str, Any]:
+    """What every task that runs a series is told, but for its ``source``."""
     return {
         "type": kind,
         "address": dst.address,
-        "source": src.address,
         "count": options.probes_per_visit,
         "interval_ns": round(options.interval_s * NS_PER_S),
         "timeout_ns": round(options.timeout_s * NS_PER_S),
@@ -81,36 +82,84 @@ def series_message(options: ScanOptions, kind: str, src: Member, dst: Member) ->
 
 def checked_answer(answer: dict[str, Any], count: int) -> dict[str, Any]:
     """The counts and samples of an agent's answer to a probe task. Raises ProtocolError."""
+    columns = SampleColumns.of_rows(answer["samples"])
+    (found,) = checked_answers([answer], [len(columns.seq)], columns, count)
+    if isinstance(found, ProtocolError):
+        raise found
+    return found
+
+
+def checked_answers(
+    answers: Sequence[dict[str, Any]],
+    sizes: Sequence[int],
+    columns: SampleColumns,
+    count: int,
+    *,
+    within_ns: int = _MAX_NS,
+) -> list[dict[str, Any] | ProtocolError]:
+    """The fields of each answer to a probe task of ``count`` probes and ``within_ns``, or what it breaks.
+
+    ``columns`` are the samples of all of them, ``sizes`` how many each has. All are looked at together: the
+    answers of a round of a large fleet come at once, and a look at the array of each would cost more than all else.
+    """
+    stops = np.cumsum(sizes, dtype=np.int64)
+    broken = _broken(columns, stops, count, within_ns)
+    samples = Samples.of(columns)
+    found: list[dict[str, Any] | ProtocolError] = []
+    start = 0
+    for place, (answer, stop) in enumerate(zip(answers, stops.tolist(), strict=True)):
+        try:
+            fields = _checked_counts(answer, stop - start, count)
+            if place in broken:
+                raise ProtocolError("a sample that cannot be")
+            fields["samples"], fields["start"], fields["stop"] = samples, start, stop
+            found.append(fields)
+        except ProtocolError as error:
+            found.append(error)
+        start = stop
+    return found
+
+
+def _broken(columns: SampleColumns, stops: NDArray[np.int64], count: int, within_ns: int) -> set[int]:
+    """Places of the answers with a sample that cannot be; their probes are numbered 1 to ``count`` and grow."""
+    seq = columns.seq
+    good = columns.possible(within_ns) & (seq >= 1) & (seq <= count)
+    follows = seq[1:] > seq[:-1]
+    firsts = stops[(stops > 0) & (stops < len(seq))]
+    follows[firsts - 1] = True  # those of the next answer begin anew
+    good[1:] &= follows
+    if good.all():
+        return set()
+    return set(np.searchsorted(stops, np.flatnonzero(~good), side="right").tolist())
+
+
+def _checked_counts(answer: dict[str, Any], size: int, count: int) -> dict[str, Any]:
+    """All of an answer but its ``size`` samples. Raises ProtocolError."""
     if answer.get("type") != "done":
         raise ProtocolError("an answer that is no result")
     sent = whole_field(answer, "sent", count)
     received = whole_field(answer, "received", sent)
-    samples = np.asarray(answer["samples"], dtype=np.int64).reshape(-1, 3)
-    stamps = text_field(answer, "stamps")
-    if len(samples) > received or (len(samples) and stamps not in _STAMPS):
+    stamps = answer.get("stamps") if size else None
+    if size > received or (size and stamps not in _STAMPS):
         raise ProtocolError("a result that does not fit its samples")
     unsent = whole_field(answer, "unsent", count + 16)
     reason = text_field(answer, "reason")
     if unsent and reason is None:
         reason = f"{unsent} probes could not be sent: the host's queue was full (ENOBUFS)"
-    numbers = samples[:, 0].tolist()
-    if numbers and (
-        numbers[0] < 1
-        or numbers[-1] > count
-        or any(later <= earlier for earlier, later in itertools.pairwise(numbers))
-        or samples[:, 2].min() <= 0
-    ):
-        raise ProtocolError("a sample that cannot be")
     return {
         "sent": sent,
         "received": received,
         "duplicates": whole_field(answer, "duplicates", _MAX_COUNT),
         "rejected": whole_field(answer, "rejected", received),
         "src_port": whole_field(answer, "source_port", 65535),
-        "stamps": stamps if len(samples) else None,
+        "stamps": stamps,
         "reason": reason,
-        **sample_arrays(samples),
     }
+
+
+def has_samples(fields: dict[str, Any]) -> bool:
+    """Whether the fields of a reading have any."""
+    return bool(fields.get("stop", 0) > fields.get("start", 0))
 
 
 class SourcePorts:
@@ -148,9 +197,9 @@ class SourcePorts:
         if len(readings) < 2:
             return
         p10s = [
-            percentiles(fields["rtt_s"], (10,))[0]
+            percentiles(seconds(fields["samples"].rtt[fields["start"] : fields["stop"]]), (10,))[0]
             for fields in readings
-            if "rtt_s" in fields and fields["rtt_s"].size
+            if has_samples(fields)
         ]
         if len(p10s) < 2:
             return

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from netprobe.core.scan import Measurement
+from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.agent.packet import PACKET_BYTES
 from netprobe.probe.fleet import Member
 from netprobe.probe.methods.base import Cost, VisitContext
 from netprobe.probe.methods.series import (
     SourcePorts,
     checked_answer,
+    checked_answers,
+    has_samples,
     rtt_measurement,
     series_message,
 )
 from netprobe.probe.options import ScanOptions
+from netprobe.probe.samples import NS_PER_S, RECORD_BYTES, SampleColumns
 
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 _UDP_BYTES = 8
 _EXTRA_PROBES = 2  # the warm-up and the flush
 
@@ -28,6 +34,9 @@ class Stamp:
         self._options = options
         self._members: Sequence[Member] = ()
         self._ports = SourcePorts(options.source_ports)
+        self._within_ns = round(self.deadline_s * NS_PER_S)
+        self._targets: dict[int, str] = {}
+        self._sources: dict[int, str] = {}
 
     @property
     def measurement(self) -> Measurement:
@@ -68,20 +77,58 @@ class Stamp:
         self, src: Member, dst: Member, context: VisitContext, avoid: list[int]
     ) -> dict[str, Any]:
         assert src.connection is not None
-        answer = await src.connection.request(
-            {
-                **series_message(self._options, "probe", src, dst),
-                "port": dst.port,
-                "token": dst.token.hex(),
-                "ssid": (context.round * context.hosts + src.index) & 0xFFFF,
-                "avoid": avoid,
-            },
-            self.deadline_s,
+        message = self._task(dst) | {"source": src.address, "ssid": _ssid(src, context), "avoid": avoid}
+        answer = await src.connection.request(message, self.deadline_s)
+        return self._fields(checked_answer(answer, self._options.probes_per_visit), dst)
+
+    @property
+    def at_once(self) -> bool:
+        """From one source port a visit is one series."""
+        return self._options.source_ports == 1
+
+    def ask(self, src: Member, dst: Member, context: VisitContext, take: Callable[[Any], None]) -> int:
+        """One series of probes; what stands in the messages of many visits is made into text once."""
+        assert src.connection is not None
+        target = self._targets.get(dst.index)
+        if target is None:
+            self._targets[dst.index] = target = _encode(self._task(dst) | {"avoid": []})[:-1]
+        source = self._sources.get(src.index)
+        if source is None:
+            self._sources[src.index] = source = _encode(src.address)
+        return src.connection.give(
+            f'{target},"source":{source},"ssid":{_ssid(src, context)}',
+            take,
+            samples=self._options.probes_per_visit,
         )
-        fields = checked_answer(answer, self._options.probes_per_visit)
+
+    def read(
+        self, answers: Sequence[tuple[Member, dict[str, Any]]]
+    ) -> Sequence[dict[str, Any] | ProtocolError]:
+        """All of them in one go."""
+        said = [answer for _dst, answer in answers]
+        records = [answer["samples"] for answer in said]
+        found = checked_answers(
+            said,
+            [len(part) // RECORD_BYTES for part in records],
+            SampleColumns.of_bytes(b"".join(records)),
+            self._options.probes_per_visit,
+            within_ns=self._within_ns,
+        )
+        for (dst, _answer), fields in zip(answers, found, strict=True):
+            if not isinstance(fields, ProtocolError):
+                self._fields(fields, dst)
+        return found
+
+    def _task(self, dst: Member) -> dict[str, Any]:
+        """What every host that probes ``dst`` is told."""
+        message = series_message(self._options, "probe", dst)
+        return message | {"port": dst.port, "token": dst.token.hex()}
+
+    def _fields(self, fields: dict[str, Any], dst: Member) -> dict[str, Any]:
         if fields["reason"] is None:
             fields["reason"] = _why_nothing(fields, dst)
-        return fields | {"dst_port": dst.port}
+        fields["dst_port"] = dst.port
+        return fields
 
     async def finish(self, members: Sequence[Member]) -> None:
         """Nothing to do: the ports are closed with the agents."""
@@ -92,8 +139,12 @@ class Stamp:
         return self._ports.warnings
 
 
+def _ssid(src: Member, context: VisitContext) -> int:
+    return (context.round * context.hosts + src.index) & 0xFFFF
+
+
 def _why_nothing(fields: dict[str, Any], dst: Member) -> str | None:
-    if fields["rtt_s"].size:
+    if has_samples(fields):
         return None
     where = f"{dst.address} port {dst.port} (UDP)"
     if fields["received"] == 0:

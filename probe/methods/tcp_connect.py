@@ -15,6 +15,7 @@ from netprobe.probe.methods.base import Cost, VisitContext
 from netprobe.probe.methods.series import (
     SourcePorts,
     checked_answer,
+    has_samples,
     rtt_measurement,
     series_message,
 )
@@ -87,14 +88,15 @@ class TcpConnect:
     async def _series(self, src: Member, dst: Member, avoid: list[int]) -> dict[str, Any]:
         assert src.connection is not None
         port = self._ports[dst.index]
-        message = series_message(self._options, "tcp_connect", src, dst) | {"port": port, "avoid": avoid}
+        message = series_message(self._options, "tcp_connect", dst)
+        message |= {"source": src.address, "port": port, "avoid": avoid}
         answer = await src.connection.request(message, self.deadline_s)
         fields = checked_answer(answer, self._options.probes_per_visit)
         self._connected[dst.index] += fields["received"]
         if not fields["received"]:
             said = fields["reason"] or "no answer"
             fields["reason"] = f"{said} from {dst.address} port {port} (TCP): a firewall, or no route?"
-        elif fields["reason"] is None and not fields["rtt_s"].size:
+        elif fields["reason"] is None and not has_samples(fields):
             fields["reason"] = f"no usable reading from {dst.address} port {port} (TCP)"
         return fields | {"dst_port": port}
 

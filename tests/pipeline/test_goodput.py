@@ -9,6 +9,7 @@ from netprobe.pipeline.goodput import GoodputRequest, Watched, assumed_extent, g
 from netprobe.probe.chooser import Results, RoundRobin
 from netprobe.probe.goodput_rounds import least_extent
 from netprobe.probe.options import ScanOptions
+from netprobe.probe.samples import Samples, sample_fields
 from netprobe.probe.visits import VisitResult
 
 RACKS = np.array([0, 1, 1, 0, 2, 2, 0, 1, 2, 0, 1, 2])
@@ -28,8 +29,10 @@ def visits(*, dead: int | None = None, locality: bool = True) -> list[VisitResul
             made.append(
                 VisitResult(
                     src=src, dst=dst, round=0, started_s=0, duration_s=0.1, stamps="kernel", sent=20,
-                    received=20, seq=np.arange(1, 21, dtype=np.uint32),
-                    sent_at_s=np.arange(20, dtype=np.float64) * 1e-3, rtt_s=rtt,
+                    received=20,
+                    **sample_fields(
+                        Samples.of_seconds(np.arange(1, 21, dtype=np.uint32), np.arange(20) * 1e-3, rtt)
+                    ),
                 )
             )  # fmt: skip
     return made

@@ -15,6 +15,7 @@ import pytest
 from netprobe.core.hosts import Host, make_host
 from netprobe.probe.agent import messages
 from netprobe.probe.bootstrap import Payload, new_payload
+from netprobe.probe.samples import Samples, sample_fields
 from netprobe.probe.visits import VisitResult
 
 
@@ -33,11 +34,10 @@ def visit(src: int, dst: int, rtts: list[float], **fields: Any) -> VisitResult:
         "stamps": "kernel" if rtts else None,
         "sent": count,
         "received": count,
-        "seq": np.arange(1, count + 1, dtype=np.uint32),
-        "sent_at_s": np.arange(count) * 0.001,
-        "rtt_s": np.array(rtts, dtype=np.float64),
     }
-    return VisitResult(src=src, dst=dst, **(values | fields))
+    seq = fields.pop("seq", np.arange(1, count + 1, dtype=np.uint32))
+    samples = Samples.of_seconds(seq, np.arange(count) * 0.001, rtts)
+    return VisitResult(src=src, dst=dst, **(values | sample_fields(samples) | fields))
 
 
 class AgentProcess:
