@@ -28,7 +28,7 @@ from netprobe.core.document import Record, dump, validation_text
 from netprobe.core.matrix import array_digest, load_array, rounded, set_aside
 
 INLINE_VISITS = 1 << 14
-_NUMBERS: dict[str, Any] = {
+NUMBERS: dict[str, Any] = {
     "round": np.int64,
     "started_s": np.float64,
     "duration_s": np.float64,
@@ -43,7 +43,7 @@ _NUMBERS: dict[str, Any] = {
 _PORTS = ("src_port", "dst_port")
 _TEXTS = ("measurement", "src", "dst", "method", "stamps", "reason", "rest")
 _NULLABLE_TEXTS = ("stamps", "reason", "rest")
-_KEYS = frozenset((*_NUMBERS, *_TEXTS))
+_KEYS = frozenset((*NUMBERS, *_TEXTS))
 _NULL = -1
 
 
@@ -124,8 +124,8 @@ class VisitTable(Sequence[Visit]):
     def of(cls, visits: Iterable[Mapping[str, Any]]) -> VisitTable:
         """From mappings with a Visit's keys that are known to be valid."""
         index: dict[str, int] = {}
-        values: dict[str, list[Any]] = {key: [] for key in (*_NUMBERS, *_TEXTS)}
-        numbers = [(values[key].append, key, _NULL if key in _PORTS else 0) for key in _NUMBERS]
+        values: dict[str, list[Any]] = {key: [] for key in (*NUMBERS, *_TEXTS)}
+        numbers = [(values[key].append, key, _NULL if key in _PORTS else 0) for key in NUMBERS]
         texts = [(values[key].append, key) for key in _TEXTS[:-1]]
         for visit in visits:
             for append, key, absent in numbers:
@@ -138,10 +138,34 @@ class VisitTable(Sequence[Visit]):
             text = json.dumps(rest, sort_keys=True, allow_nan=False) if rest else visit.get("rest")
             values["rest"].append(_NULL if text is None else index.setdefault(text, len(index)))
         columns: dict[str, NDArray[Any]] = {
-            key: np.array(values[key], dtype=kind) for key, kind in _NUMBERS.items()
+            key: np.array(values[key], dtype=kind) for key, kind in NUMBERS.items()
         }
         columns |= {key: np.array(values[key], dtype=np.int64) for key in _TEXTS}
         return cls(columns, list(index))
+
+    @classmethod
+    def of_columns(
+        cls, numbers: Mapping[str, NDArray[Any]], texts: Mapping[str, Sequence[str | None]]
+    ) -> VisitTable:
+        """The same from columns, a value a visit in each: the keys of ``NUMBERS``, and all that are texts."""
+        first: dict[str, tuple[int, int]] = {}
+        for turn, key in enumerate(_TEXTS):
+            seen: dict[str | None, int] = {}
+            for place, text in enumerate(texts[key]):
+                if text not in seen:
+                    seen[text] = place
+            for text, place in seen.items():
+                if text is not None:
+                    first[text] = min(first.get(text, (place, turn)), (place, turn))
+        # In the order in which they are met, visit by visit.
+        distinct = sorted(first, key=first.__getitem__)
+        index: dict[str | None, int] = {text: code for code, text in enumerate(distinct)}
+        index[None] = _NULL
+        columns = {key: np.asarray(numbers[key], dtype=kind) for key, kind in NUMBERS.items()}
+        columns |= {
+            key: np.fromiter(map(index.__getitem__, texts[key]), np.int64, len(texts[key])) for key in _TEXTS
+        }
+        return cls(columns, distinct)
 
     def __len__(self) -> int:
         return len(self.columns["round"])
@@ -179,7 +203,7 @@ class VisitTable(Sequence[Visit]):
         for key in _TEXTS[:-1]:
             code = int(self.columns[key][place])
             record[key] = None if code < 0 else self.texts[code]
-        for key in _NUMBERS:
+        for key in NUMBERS:
             value = self.columns[key][place].item()
             record[key] = None if key in _PORTS and value < 0 else value
         code = int(self.columns["rest"][place])
@@ -221,7 +245,7 @@ def _plain(visit: Visit) -> dict[str, Any]:
 
 def _loaded(reference: dict[str, Any], folder: Any) -> VisitTable:
     named = reference.get("columns")
-    if not isinstance(named, dict) or set(named) != {*_NUMBERS, *_TEXTS, "text_bytes", "text_ends"}:
+    if not isinstance(named, dict) or set(named) != {*NUMBERS, *_TEXTS, "text_bytes", "text_ends"}:
         raise ValueError("visits in a side file need the columns that docs/data-format.md lists")
     columns = {}
     for key, place in named.items():
@@ -248,7 +272,7 @@ def _loaded(reference: dict[str, Any], folder: Any) -> VisitTable:
 def _check_columns(columns: dict[str, NDArray[Any]], texts: list[str]) -> None:
     """As strict as a list of Visit would be."""
     count = len(columns["round"])
-    for key, kind in {**_NUMBERS, **dict.fromkeys(_TEXTS, np.int64)}.items():
+    for key, kind in {**NUMBERS, **dict.fromkeys(_TEXTS, np.int64)}.items():
         column = columns[key]
         if column.dtype != kind or len(column) != count:
             raise ValueError(f"column {key} of visits has {len(column)} entries of type {column.dtype}")
@@ -262,7 +286,7 @@ def _check_columns(columns: dict[str, NDArray[Any]], texts: list[str]) -> None:
                 rest = json.loads(texts[code])
             except (ValueError, RecursionError):
                 rest = None
-            if not isinstance(rest, dict) or not set(rest).isdisjoint({*_NUMBERS, *_TEXTS}):
+            if not isinstance(rest, dict) or not set(rest).isdisjoint({*NUMBERS, *_TEXTS}):
                 raise ValueError("column rest of visits has an entry that is no object of further keys")
             for key, model in (("goodput", GoodputReading), ("path", PathReading)):
                 if rest.get(key) is not None:
@@ -291,7 +315,7 @@ def _serialize(table: VisitTable, info: SerializationInfo) -> Any:
 def _records(table: VisitTable) -> list[dict[str, Any]]:
     """Every visit as its model dumps it, floats rounded."""
     lists: dict[str, list[Any]] = {key: table.text(key) for key in _TEXTS}
-    for key, kind in _NUMBERS.items():
+    for key, kind in NUMBERS.items():
         column = table.columns[key]
         lists[key] = (rounded(column) if kind is np.float64 else column).tolist()
     for key in _PORTS:

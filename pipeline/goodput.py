@@ -12,6 +12,7 @@ from netprobe.embed import denoise
 from netprobe.pipeline.mapping import connected
 from netprobe.probe.chooser import Chooser, Extent, Results
 from netprobe.probe.goodput_rounds import GoodputRounds, least_extent
+from netprobe.probe.matrices import link_matrices
 from netprobe.probe.methods.goodput import goodput_methods
 from netprobe.probe.methods.goodput_options import (
     GoodputOptions,
@@ -20,7 +21,6 @@ from netprobe.probe.methods.goodput_options import (
     parse_streams,
 )
 from netprobe.probe.options import ScanOptions
-from netprobe.probe.result import link_matrices
 from netprobe.probe.rounds import Link
 from netprobe.probe.session import Phase
 from netprobe.probe.visits import VisitResult

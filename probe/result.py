@@ -1,18 +1,19 @@
-"""The Scan document out of visits: pooled percentiles, loss, jitter, statuses and reasons. No I/O."""
+"""The Scan document out of visits: matrices, visits, statuses and reasons. No I/O."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.core.errors import NothingMeasuredError
 from netprobe.core.hosts import Host
-from netprobe.core.matrix import empty_matrix
 from netprobe.core.scan import (
     Agent,
     DocumentStatus,
@@ -22,18 +23,22 @@ from netprobe.core.scan import (
     RttStatistics,
     Scan,
     ScannedHost,
-    Stamps,
     VisitTable,
 )
 from netprobe.core.text import listed
+from netprobe.core.visits import NUMBERS
+from netprobe.probe.matrices import (
+    PERCENTILES,
+    column,
+    in_order,
+    link_matrices,
+    other_matrices,
+    sample_table,
+)
 from netprobe.probe.options import ScanOptions
-from netprobe.probe.percentile import percentiles
 from netprobe.probe.visits import RTT, VisitResult
 
-PERCENTILES = {"min": 0, "p10": 10, "p50": 50, "p90": 90, "p99": 99}
 REASONS_SHOWN = 8
-GOODPUT_KEY = "goodput_bytes_per_s"
-PATH = "path"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +89,7 @@ def build_outcome(
 ) -> ScanOutcome:
     """The document and the arrays. Raises NoReadingError for two hosts or more without a reading,
     and for a single host that was not reached."""
-    ordered = sorted(visits, key=lambda v: (v.round, v.src, v.dst))
+    ordered = in_order(visits)
     matrices = link_matrices(len(outcomes), ordered)
     hosts = _scanned(outcomes, ordered)
     measured = bool(np.isfinite(matrices["p10"]).any())
@@ -105,7 +110,7 @@ def build_outcome(
         **other_matrices(len(outcomes), ordered, measurements),
         warnings=list(warnings),
         controller=controller,
-        visits=VisitTable.of(_document_visit(visit, names) for visit in ordered),
+        visits=_visit_table(ordered, names),
         rounds=rounds,
         duration_s=duration_s,
     )
@@ -117,165 +122,38 @@ def build_outcome(
     return outcome
 
 
-def link_matrices(hosts: int, visits: Sequence[VisitResult]) -> dict[str, NDArray[np.float64]]:
-    """The cells [src, dst], each from the pooled samples of that link's visits with the best stamps it has.
-
-    Percentiles interpolate linearly between order statistics (numpy's "linear", type 7 of Hyndman and Fan).
-    Where a round visited links from several source ports, a percentile is the median over the ports of each
-    port's own, so that one port on a longer way moves no host, and ``port_spread_s`` (only then among the
-    keys) is the largest less the smallest p10 among them; one port alone has no spread.
-    """
-    matrices = {key: empty_matrix(hosts) for key in (*PERCENTILES, "loss_ratio", "ipdv_s")}
-    by_port = _several_ports(visits)
-    if by_port:
-        matrices["port_spread_s"] = empty_matrix(hosts)
-    by_link: dict[tuple[int, int], list[VisitResult]] = {}
-    for visit in visits:
-        if visit.measurement != RTT:
-            continue
-        by_link.setdefault((visit.src, visit.dst), []).append(visit)
-    for cell, group in by_link.items():
-        sent = sum(visit.sent for visit in group)
-        if sent:
-            matrices["loss_ratio"][cell] = 1 - sum(visit.received for visit in group) / sent
-        group = _best_stamped(group)
-        ports = _percentiles(group, by_port=by_port)
-        if not len(ports):
-            continue
-        for key, values in zip(PERCENTILES, ports.T, strict=True):
-            matrices[key][cell] = values[0] if len(values) == 1 else np.median(values)
-        if len(ports) > 1:
-            matrices["port_spread_s"][cell] = np.ptp(ports[:, list(PERCENTILES).index("p10")])
-        variations = _pooled([successive_variation(visit) for visit in group])
-        if variations.size:
-            matrices["ipdv_s"][cell] = variations.mean()
-    return matrices
-
-
-def _several_ports(visits: Sequence[VisitResult]) -> bool:
-    """Whether links were visited from several source ports: then a round has more visits of a link than one."""
-    places = [(v.round, v.src, v.dst) for v in visits if v.measurement == RTT]
-    return len(set(places)) < len(places)
-
-
-def _percentiles(group: Sequence[VisitResult], *, by_port: bool) -> NDArray[np.float64]:
-    """A row for each source port that has samples, a column for each of PERCENTILES; else all samples in one."""
-    pools: dict[int | None, list[NDArray[np.float64]]] = {}
-    for visit in group:
-        if visit.size:
-            pools.setdefault(visit.src_port if by_port else None, []).append(visit.rtt_s)
-    wanted = list(PERCENTILES.values())
-    rows = [percentiles(_pooled(samples), wanted) for samples in pools.values()]
-    return np.array(rows, dtype=np.float64).reshape(-1, len(wanted))
-
-
-def _pooled(samples: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    return samples[0] if len(samples) == 1 else np.concatenate(samples)
-
-
-def other_matrices(
-    hosts: int, visits: Sequence[VisitResult], measurements: Sequence[Measurement]
-) -> dict[str, Any]:
-    """The matrices [src, dst] beside those of RTT, by key of the document; those not measured are left out."""
-    goodput = {m.id: empty_matrix(hosts) for m in measurements if m.key == GOODPUT_KEY}
-    rates: dict[tuple[str, int, int], list[float]] = {}
-    hops, mtu = empty_matrix(hosts), empty_matrix(hosts)
-    for visit in visits:
-        if visit.goodput is not None and visit.measurement in goodput:
-            rates.setdefault((visit.measurement, visit.src, visit.dst), []).append(visit.goodput.bytes_per_s)
-        if visit.path is not None:
-            hops[visit.src, visit.dst] = np.nan if visit.path.hops is None else visit.path.hops
-            mtu[visit.src, visit.dst] = np.nan if visit.path.mtu_bytes is None else visit.path.mtu_bytes
-    for (id_, src, dst), values in rates.items():
-        goodput[id_][src, dst] = np.median(values)
-    found: dict[str, Any] = {GOODPUT_KEY: goodput} if goodput else {}
-    if any(m.id == PATH for m in measurements):
-        found |= {"hops": hops, "path_mtu_bytes": mtu}
-    return found
-
-
-def _best_stamped(visits: list[VisitResult]) -> list[VisitResult]:
-    """The visits at the best level of stamps among them: levels differ by more than racks do."""
-    levels = list(get_args(Stamps))
-    best = min((levels.index(v.stamps) for v in visits if v.stamps is not None), default=None)
-    return visits if best is None else [v for v in visits if v.stamps == levels[best]]
-
-
-def successive_variation(visit: VisitResult) -> NDArray[np.float64]:
-    """|difference of delay| of each two successive probes that both came back (RFC 3393), in seconds."""
-    successive = np.diff(visit.seq.astype(np.int64)) == 1
-    variation: NDArray[np.float64] = np.abs(np.diff(visit.rtt_s))[successive]
-    return variation
-
-
-def sample_table(visits: Sequence[VisitResult]) -> dict[str, NDArray[Any]]:
-    """The arrays of the samples file; docs/protocol.md describes them.
-
-    With V visits in the document's order and S samples in all: ``visit_start`` int64 (V + 1), visit v has
-    samples visit_start[v] to visit_start[v + 1]; ``src``, ``dst`` (indices into hosts), ``round`` int32 (V);
-    ``src_port``, ``dst_port`` int32 (V, -1
-    unknown); ``started_s`` float64 (V); ``stamps`` uint8 (V): 0 none, 1 kernel, 2 kernel_rx, 3 user; ``seq`` uint32,
-    ``sent_at_s`` float64 and ``rtt_s`` float64 (S).
-    """
-    sizes = [visit.size for visit in visits]
-    levels = {None: 0, "kernel": 1, "kernel_rx": 2, "user": 3}
-
-    def joined(key: str, dtype: Any) -> NDArray[Any]:
-        return np.concatenate([np.empty(0, dtype), *(getattr(v, key) for v in visits)]).astype(dtype)
-
-    def ports(key: str) -> NDArray[np.int32]:
-        return np.array([-1 if getattr(v, key) is None else getattr(v, key) for v in visits], dtype=np.int32)
-
-    return {
-        "visit_start": np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64),
-        "src": np.array([visit.src for visit in visits], dtype=np.int32),
-        "dst": np.array([visit.dst for visit in visits], dtype=np.int32),
-        "round": np.array([visit.round for visit in visits], dtype=np.int32),
-        "src_port": ports("src_port"),
-        "dst_port": ports("dst_port"),
-        "started_s": np.array([visit.started_s for visit in visits], dtype=np.float64),
-        "stamps": np.array([levels[visit.stamps] for visit in visits], dtype=np.uint8),
-        "seq": joined("seq", np.uint32),
-        "sent_at_s": joined("sent_at_s", np.float64),
-        "rtt_s": joined("rtt_s", np.float64),
+def _visit_table(visits: Sequence[VisitResult], names: Sequence[str]) -> VisitTable:
+    """The document's visits, in this order."""
+    numbers = {key: column(visits, key, kind) for key, kind in NUMBERS.items() if key != "samples"}
+    texts: dict[str, list[str | None]] = {
+        key: list(map(operator.attrgetter(key), visits))
+        for key in ("measurement", "method", "stamps", "reason")
     }
+    texts |= {key: [names[getattr(visit, key)] for visit in visits] for key in ("src", "dst")}
+    texts["rest"] = [_rest(visit) for visit in visits]
+    return VisitTable.of_columns(numbers | {"samples": column(visits, "size", np.int64)}, texts)
 
 
-def _document_visit(visit: VisitResult, names: Sequence[str]) -> dict[str, Any]:
-    """The keys of a document's Visit; those of ``rest`` only where there is something."""
-    record = {
-        "measurement": visit.measurement,
-        "src": names[visit.src],
-        "dst": names[visit.dst],
-        "round": visit.round,
-        "started_s": visit.started_s,
-        "duration_s": visit.duration_s,
-        "method": visit.method,
-        "src_port": visit.src_port,
-        "dst_port": visit.dst_port,
-        "stamps": visit.stamps,
-        "sent": visit.sent,
-        "received": visit.received,
-        "samples": visit.size,
-        "rejected": visit.rejected,
-        "beside": visit.beside,
-        "reason": visit.reason,
-    }
-    for key, reading in (("goodput", visit.goodput), ("path", visit.path)):
-        if reading is not None:
-            record[key] = reading.model_dump(mode="json")
-    return record
+def _rest(visit: VisitResult) -> str | None:
+    """The keys that few visits have, as JSON."""
+    if visit.goodput is None and visit.path is None:
+        return None
+    readings = {"goodput": visit.goodput, "path": visit.path}
+    rest = {key: one.model_dump(mode="json") for key, one in readings.items() if one is not None}
+    return json.dumps(rest, sort_keys=True, allow_nan=False)
 
 
 def _scanned(outcomes: Sequence[HostOutcome], visits: Sequence[VisitResult]) -> list[ScannedHost]:
     """Hosts with their statuses: one that is up, but of which a measurement with another one that is up gave no
     reading, is partial. A link that was never to be probed (a budget) is nobody's fault."""
     up = {i for i, outcome in enumerate(outcomes) if outcome.status == "ok"}
-    reasons = {(v.measurement, v.src, v.dst): v.reason for v in visits if v.reason is not None}
-    read = {(v.measurement, v.src, v.dst) for v in visits if v.has_reading}
-    tried = dict.fromkeys((v.measurement, v.src, v.dst) for v in visits)
+    # A visit without a reading is rare: only what is known of its link is looked at.
+    unread = dict.fromkeys(_link(visit) for visit in visits if not visit.has_reading)
+    of_those = [visit for visit in visits if _link(visit) in unread] if unread else []
+    reasons = {_link(visit): visit.reason for visit in of_those if visit.reason is not None}
+    read = {_link(visit) for visit in of_those if visit.has_reading}
     missing_of: dict[int, list[tuple[str, int, int]]] = {}
-    for link in tried:
+    for link in unread:
         _id, src, dst = link
         if link not in read and src in up and dst in up:
             missing_of.setdefault(src, []).append(link)
@@ -299,6 +177,10 @@ def _scanned(outcomes: Sequence[HostOutcome], visits: Sequence[VisitResult]) -> 
             )
         )
     return scanned
+
+
+def _link(visit: VisitResult) -> tuple[str, int, int]:
+    return visit.measurement, visit.src, visit.dst
 
 
 def _reason(hosts: Sequence[ScannedHost], interrupted: bool) -> str | None:

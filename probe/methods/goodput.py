@@ -20,6 +20,7 @@ from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.connection import AgentLostError, TaskFailedError, text_field
 from netprobe.probe.fleet import Member
 from netprobe.probe.iperf3_report import parse_version, version_tuple
+from netprobe.probe.matrices import GOODPUT_KEY
 from netprobe.probe.methods.base import Cost, VisitContext
 from netprobe.probe.methods.goodput_iperf3 import Iperf3Way
 from netprobe.probe.methods.goodput_options import (
@@ -32,7 +33,6 @@ from netprobe.probe.methods.goodput_options import (
 )
 from netprobe.probe.methods.goodput_tcp import TcpWay
 from netprobe.probe.options import ScanOptions
-from netprobe.probe.result import GOODPUT_KEY
 
 ASSUMED_BYTES_PER_S = 125e6
 """What a timed test is thought to send, for what a scan will cost: a gigabit a second."""

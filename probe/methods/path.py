@@ -17,10 +17,10 @@ from netprobe.probe.agent.path import MAX_HOPS, TRIES
 from netprobe.probe.agent.path_mtu import LEAST_MTU, MAX_SIZE
 from netprobe.probe.connection import text_field, whole_field
 from netprobe.probe.fleet import Member
+from netprobe.probe.matrices import PATH
 from netprobe.probe.methods.base import Cost, VisitContext
 from netprobe.probe.methods.series import network_parameters
 from netprobe.probe.options import ScanOptions
-from netprobe.probe.result import PATH
 from netprobe.probe.samples import NS_PER_S
 from netprobe.probe.scapy_archive import prepare_scapy, scapy_version
 

@@ -16,7 +16,7 @@ from netprobe.core.document import canonical_sha256, load_document, write_docume
 from netprobe.core.errors import DocumentError
 from netprobe.core.matrix import array_digest
 from netprobe.core.scan import Scan
-from netprobe.core.visits import Visit, VisitTable
+from netprobe.core.visits import NUMBERS, Visit, VisitTable
 from tests.documents import make_scan, rack_rtt
 
 TEXT = st.text(max_size=12)
@@ -56,6 +56,11 @@ def test_a_table_gives_back_every_visit(visits: list[Visit]) -> None:
     for found, given_ in zip(table, visits, strict=True):
         without_null = {k: v for k, v in given_.model_dump(mode="json").items() if v is not None}
         assert {k: v for k, v in found.model_dump(mode="json").items() if v is not None} == without_null
+    numbers = {key: table.columns[key] for key in NUMBERS}
+    texts = {key: table.text(key) for key in table.columns.keys() - NUMBERS.keys()}
+    from_columns = VisitTable.of_columns(numbers, texts)
+    assert from_columns.texts == table.texts  # in one order: the bytes of a side file depend on it
+    assert all(np.array_equal(from_columns.columns[key], table.columns[key]) for key in table.columns)
 
 
 @pytest.fixture

@@ -37,19 +37,19 @@ def test_a_run_is_read() -> None:
     fields = report_fields(report, HERE)
     # A probe answered twice is one answer: 5 sent and 6 received is no loss below nothing.
     assert (fields["sent"], fields["received"], fields["duplicates"]) == (4, 3, 1)
-    assert fields["seq"].tolist() == [1, 3, 4] and fields["stamps"] == "user"
+    assert fields["samples"].seq.tolist() == [1, 3, 4] and fields["stamps"] == "user"
 
 
 def test_the_first_to_arrive_is_no_sample_whichever_it_is() -> None:
     text = GOOD.replace(GOOD.splitlines()[0] + "\n", "").replace(": 0.280", ": -")
     fields = report_fields(parse_report(text, address=HERE, count=5), HERE)
-    assert fields["seq"].tolist() == [3, 4] and fields["received"] == 3
+    assert fields["samples"].seq.tolist() == [3, 4] and fields["received"] == 3
 
 
 def test_a_silent_address_is_lost_and_the_reason_is_fpings() -> None:
     report = parse_report(SILENT, address=HERE, count=2)
     fields = report_fields(report, HERE)
-    assert (fields["sent"], fields["received"], fields["rtt_s"].size) == (1, 0, 0)
+    assert (fields["sent"], fields["received"], fields["stop"]) == (1, 0, 0)
     assert "ICMP Host Unreachable from 10.77.0.2" in fields["reason"]
     assert "use --latency stamp" in fields["reason"]
 
@@ -107,6 +107,6 @@ def test_whatever_is_printed_is_a_report_that_can_be_or_a_reason(
         assert str(error).isprintable()
         return
     fields = report_fields(report, HERE)
-    assert 0 <= fields["rtt_s"].size <= fields["received"] <= fields["sent"] == count - 1
+    assert 0 <= fields["stop"] == len(fields["samples"]) <= fields["received"] <= fields["sent"] == count - 1
     assert len({echo.seq for echo in report.echoes}) == len(report.echoes)
-    assert (fields["rtt_s"] > 0).all() and (fields["sent_at_s"] >= 0).all()
+    assert (fields["samples"].rtt > 0).all() and (fields["samples"].sent_at >= 0).all()

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from netprobe.core.errors import NothingMeasuredError
 from netprobe.core.scan import Measurement
+from netprobe.probe.matrices import link_matrices, sample_table, successive_variation
 from netprobe.probe.methods.stamp import Stamp
 from netprobe.probe.options import ScanOptions
-from netprobe.probe.percentile import percentiles
-from netprobe.probe.result import HostOutcome, ScanOutcome, build_outcome, sample_table, successive_variation
+from netprobe.probe.percentile import percentiles, row_percentiles
+from netprobe.probe.result import HostOutcome, ScanOutcome, build_outcome
 from netprobe.probe.visits import VisitResult
 
 from .conftest import hosts_named, visit
@@ -156,3 +157,28 @@ def test_the_sample_table_lists_visits_in_the_documents_order() -> None:
 def test_percentiles_are_numpys_to_the_bit(samples: list[float], wanted: list[float]) -> None:
     values = np.array(samples)
     assert percentiles(values, wanted) == np.percentile(values, wanted).tolist()
+    rows = np.stack([values, values[::-1], 2 * values])
+    assert row_percentiles(rows, wanted).tolist() == [percentiles(row, wanted) for row in rows]
+
+
+RTT_NS = st.integers(1, 1 << 34)
+A_VISIT = st.lists(st.tuples(st.integers(1, 3), RTT_NS), max_size=6)
+
+
+@given(st.lists(A_VISIT, min_size=6, max_size=6), st.integers(0, 3))
+def test_links_computed_together_are_what_each_is_alone(
+    readings: list[list[tuple[int, int]]], again: int
+) -> None:
+    """Six links of three hosts; some of them have a second, empty visit, and so are computed one by one."""
+    links = [(src, dst) for src in range(3) for dst in range(3) if src != dst]
+    visits = []
+    for (src, dst), samples in zip(links, readings, strict=True):
+        seq = np.cumsum([step for step, _ in samples], dtype=np.uint32)
+        rtts = [ns / 1e9 for _, ns in samples]
+        visits.append(visit(src, dst, rtts, seq=seq, sent=int(seq[-1]) if len(seq) else 3))
+    alone = link_matrices(3, visits)
+    twice = [visit(src, dst, [], round=1, sent=0, received=0) for src, dst in links[: 2 * again]]
+    pooled = link_matrices(3, [*visits, *twice])
+    for key, matrix in alone.items():
+        np.testing.assert_allclose(pooled[key], matrix, rtol=1e-14, err_msg=key)
+        assert key == "ipdv_s" or np.array_equal(pooled[key], matrix, equal_nan=True)
