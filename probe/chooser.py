@@ -123,12 +123,10 @@ def disjoint_rounds(links: Iterable[Link]) -> list[list[Link]]:
 
 def _without_reading(results: Results) -> list[Link]:
     """Links between hosts that are up, visited and never with a reading, in the order of the first visit."""
-    reading: dict[Link, bool] = {}
-    for visit in results.visits:
-        link = Link(visit.src, visit.dst)
-        reading[link] = reading.get(link, False) or visit.has_reading
-    return [
-        link
-        for link, has in reading.items()
-        if not has and link.src in results.alive and link.dst in results.alive
-    ]
+    # Few have none: the links of a large scan that have one are not kept.
+    unread = dict.fromkeys(Link(visit.src, visit.dst) for visit in results.visits if not visit.has_reading)
+    if unread:
+        for visit in results.visits:
+            if visit.has_reading:
+                unread.pop(Link(visit.src, visit.dst), None)
+    return [link for link in unread if link.src in results.alive and link.dst in results.alive]

@@ -336,7 +336,8 @@ def _whole(value: object, what: str, limit: int) -> int:
 
 def whole_field(message: dict[str, Any], key: str, limit: int) -> int:
     """A whole number 0..``limit`` of a message. Raises ProtocolError."""
-    return _whole(message.get(key), key, limit)
+    value = message.get(key)
+    return value if type(value) is int and 0 <= value <= limit else _whole(value, key, limit)
 
 
 def text_field(message: dict[str, Any], key: str) -> str | None:

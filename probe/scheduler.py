@@ -132,7 +132,8 @@ class Scheduler:
             method,
             measurement,
             VisitContext(round=self.rounds, hosts=len(members), beside=max(0, why_not.count(None) - 1)),
-            clock=lambda: self.elapsed_s,
+            clock=self._clock,
+            zero_s=self._began - self._earlier_s,
             deliver=deliver,
         )
         self._under_way.append(round_)

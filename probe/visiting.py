@@ -46,7 +46,8 @@ class Visit:
 
 
 class Round:
-    """The visits of one round. ``deliver`` gets those that ended, in that order; ``clock`` says seconds of the scan."""
+    """The visits of one round. ``deliver`` gets those that ended, in that order; seconds of the scan are
+    those of ``clock`` since ``zero_s``."""
 
     def __init__(
         self,
@@ -55,6 +56,7 @@ class Round:
         context: VisitContext,
         *,
         clock: Callable[[], float],
+        zero_s: float,
         deliver: Callable[[Sequence[VisitResult]], None],
     ) -> None:
         self.pending: set[Visit] = set()
@@ -63,6 +65,7 @@ class Round:
         self._asks: Asks | None = method if isinstance(method, Asks) and method.at_once else None
         self._context = context
         self._clock = clock
+        self._zero_s = zero_s
         self._deliver = deliver
         self._loop = asyncio.get_running_loop()
         self._ended: list[Visit] = []
@@ -149,14 +152,14 @@ class Round:
             found = self._asks.read([(visit.dst, visit.outcome) for visit in answered])  # type: ignore[misc]
             for visit, fields in zip(answered, found, strict=True):
                 visit.outcome = fields if isinstance(fields, ProtocolError) else [fields]
-        round_, beside = self._context.round, self._context.beside
+        round_, beside, zero_s = self._context.round, self._context.beside, self._zero_s
         id_, method = self._measurement.id, self._measurement.method
         return [
             VisitResult(
                 src=visit.src.index,
                 dst=visit.dst.index,
                 round=round_,
-                started_s=visit.started_s,
+                started_s=visit.started_s - zero_s,
                 duration_s=visit.ended_s - visit.started_s,
                 measurement=id_,
                 method=method,

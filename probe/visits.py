@@ -16,12 +16,13 @@ RTT = "rtt"
 """``id`` of the primary measurement."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, slots=True)
+@dataclass(kw_only=True, eq=False, slots=True)
 class VisitResult:
-    """What a visit gave. ``src`` and ``dst`` are indices into the list of hosts.
+    """What a visit gave; never changed. ``src`` and ``dst`` are indices into the list of hosts.
 
     Its samples are those from ``start`` to ``stop`` of a table that visits which ended together share: a scan of
-    a thousand hosts has a million visits, and an array each would take more room than what is in them.
+    a thousand hosts has a million visits, and an array each would take more room than what is in them. It is not
+    frozen for the same reason: that would make its making four times as long.
     """
 
     src: int
