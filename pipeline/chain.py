@@ -31,7 +31,7 @@ from netprobe.pipeline.planning import plan_order
 from netprobe.pipeline.resuming import find_earlier
 from netprobe.pipeline.scanning import scan
 from netprobe.pipeline.scoring import Score, score_map
-from netprobe.pipeline.verifying import NothingVerifiedError, verify_order
+from netprobe.pipeline.verifying import NothingVerifiedError, has_all_rates, verify_order
 from netprobe.probe.addressing import check_given
 from netprobe.probe.capacity.run import MOST_AT_ONCE, CapacityOptions
 from netprobe.probe.estimate import PhaseEstimate
@@ -197,7 +197,7 @@ def run_chain(
     if len(planned.order) < LEAST_HOSTS:
         text = f"the order is not verified: it takes {LEAST_HOSTS} hosts with a rank"
         return replace(chain, warnings=(*chain.warnings, text))
-    return replace(chain, verify=_verify(planned, mapped, launcher, folder, options, on_event))
+    return replace(chain, verify=_verify(planned, mapped, capacity, launcher, folder, options, on_event))
 
 
 def _capacity(
@@ -223,6 +223,7 @@ def _capacity(
 def _verify(
     planned: OrderPlan,
     mapped: Map,
+    capacity: Capacity | None,
     launcher: Launcher,
     folder: Path,
     options: ChainOptions,
@@ -234,6 +235,7 @@ def _verify(
             planned,
             launcher=launcher,
             map_=mapped,
+            capacity=capacity if capacity is not None and has_all_rates(planned, capacity) else None,
             path=folder / files.VERIFY,
             options=options.scan,
             verify=options.verify,
