@@ -163,10 +163,11 @@ def _predictor(
     return None if map_ is None else ByMap(plan, map_, algorithm)
 
 
-def has_all_rates(plan: OrderPlan, capacity: Capacity) -> bool:
-    """Whether ``capacity`` can predict what the plan's order takes."""
+def has_all_rates(map_: Map, capacity: Capacity) -> bool:
+    """Whether ``capacity`` can predict what orders of the hosts on the map take."""
+    placed = [host.name for host in map_.hosts if host.name not in set(map_.unplaced)]
     try:
-        SharedLinks(cost_model(plan.algorithm), plan.order, capacity)
+        SharedLinks(cost_model("ring"), placed, capacity)
     except InputError:
         return False
     return True
