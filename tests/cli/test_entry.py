@@ -163,3 +163,28 @@ def test_a_full_disk_under_stdout_is_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2 and done.stderr.count("\n") == 1
     assert "standard output cannot be written: No space left on device" in done.stderr
     assert (tmp_path / "map.json").exists()
+
+
+def test_a_reader_that_has_gone_changes_neither_the_exit_code_nor_a_word(tmp_path: Path) -> None:
+    """``| head -1``: whichever write or flush meets the broken pipe first."""
+    scan, _ = rack_scan((2, 2), seed=1)
+    write_document(scan, tmp_path / "scan.json")
+    plan, said = str(tmp_path / "plan.json"), tmp_path / "said"
+    said.write_text("netprobe-rank 1 openmpi 0 1 0 names nobody addresses end\n")
+    assert run(["map", str(tmp_path / "scan.json"), "--no-compare", "--quiet"]) == 0
+    for code, args in (
+        (0, ["plan", "order", str(tmp_path / "map.json")]),
+        (3, ["check-order", plan, "--read", str(said)]),
+        (2, ["check-order", plan, "--launcher", "none", "--json"]),
+        (0, ["--help"]),
+    ):
+        reading, writing = os.pipe()
+        os.close(reading)
+        try:
+            argv = [sys.executable, "-m", "netprobe", *args]
+            done = subprocess.run(argv, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+        finally:
+            os.close(writing)
+        assert done.returncode == code, (args, done.stderr)
+        assert "roken pipe" not in done.stderr and "Traceback" not in done.stderr
+    assert Path(plan).exists()

@@ -230,14 +230,15 @@ def test_what_does_not_belong_together_is_refused(
         load_baseline(str(tmp_path / "other.json"))
 
 
-def test_a_run_of_nothing_says_what_may_be_missing_and_does_not_block_the_next(
+def test_a_run_of_nothing_says_what_may_be_missing(
     planned: tuple[Map, OrderPlan], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, plan = planned
     files.save(plan, tmp_path / "plan.json")
     (tmp_path / "config").write_text("")
     command = ["verify", str(tmp_path / "plan.json"), "--ssh-config", str(tmp_path / "config")]
-    for size in (1000, 2000):
+    hint = "(no --via was given: is it the scan's way in?)"
+    for size, more in ((1000, []), (2000, ["--force"]), (2000, ["--force", "--require-all"])):
         trying = [
             *command,
             "--ssh-option",
@@ -246,9 +247,10 @@ def test_a_run_of_nothing_says_what_may_be_missing_and_does_not_block_the_next(
             "2",
             "--size",
             f"{size}B",
+            *more,
         ]
         assert run(trying) == 4
-        assert "(no --via was given: is it the scan's way in?)" in capsys.readouterr().err
+        assert hint in capsys.readouterr().err
         failed = load_document(Verify, tmp_path / "verify.json")  # of this try, not of the one before
         assert failed.status == "failed" and failed.size_bytes == size
     assert run([*command, "--orders", "-1"]) == 2
