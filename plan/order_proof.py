@@ -52,7 +52,9 @@ def verify_order_plan(plan: Plan) -> None:
     given = [host.name for host in plan.hosts if host.name not in set(plan.left_out)]
     is_given = _under(given, plan.order[0], plan) == list(plan.order)
     if is_given and not math.isclose(plan.cost_s, plan.cost_given_s, rel_tol=DIGITS):
-        raise ValueError(f"cost_given_s is {plan.cost_given_s}, and the order is the given one, of {plan.cost_s}")
+        raise ValueError(
+            f"cost_given_s is {plan.cost_given_s}, and the order is the given one, of {plan.cost_s}"
+        )
     if plan.kept_given is not None and not is_given:
         raise ValueError("kept_given says the given order was kept, and order is another")
     if plan.lower_bound_s is not None and plan.lower_bound_s > plan.cost_s * slack:
@@ -90,7 +92,9 @@ def _verify_compared(plan: OrderPlan, slack: float) -> None:
             raise ValueError("solver.candidates_s does not give its kind the cost_s of the plan")
         given = plan.solver.candidates_s.get("given")
         if given is not None and not math.isclose(given, plan.cost_given_s, rel_tol=DIGITS):
-            raise ValueError(f"cost_given_s is {plan.cost_given_s}, and solver.candidates_s has {given} for it")
+            raise ValueError(
+                f"cost_given_s is {plan.cost_given_s}, and solver.candidates_s has {given} for it"
+            )
         if (plan.kept_given is not None) and plan.solver.kind != "given":
             raise ValueError(
                 f"kept_given says the given order was kept, and solver.kind is {plan.solver.kind}"
