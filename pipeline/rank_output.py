@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import signal
 import subprocess
@@ -99,7 +100,9 @@ def _read(source: str) -> str:
         raise InputError(
             f"{source}: larger than {MAX_LOG_BYTES} bytes: give its lines with netprobe-rank (grep)"
         )
-    return data.decode(errors="replace")
+    # What PowerShell's > writes begins so.
+    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return data.decode("utf-16" if wide else "utf-8", errors="replace")
 
 
 def run_ranks(argv: Sequence[str], *, timeout_s: float) -> Ran:
