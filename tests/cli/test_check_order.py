@@ -220,3 +220,25 @@ def test_other_hosts_and_aliases_are_refused_and_equal_costs_are_no_fault(
     order = json.loads((folder / "equal.json").read_text())["order"]
     lines = [line for line in (folder / "hostfile").read_text().splitlines() if line[0] != "#"]
     assert lines == order * 2
+
+
+def test_no_room_for_temporary_files_is_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, program = str(folder / "plan.json"), folder / "mpirun"
+    assert run(["export", "hostfile", plan, "-q"]) == 0
+    program.write_text("#!/bin/sh\nexit 7\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setattr("tempfile.tempdir", str(folder / "gone"))
+    against = ["--against", "random", "--size", "1kB", "--out", str(folder / "v.json")]
+    for argv in (
+        ["check-order", plan, "--run"],
+        ["verify", plan, "--with", "mpi", *against],
+        ["verify", plan, "--with", "nccl-tests", *against],
+    ):
+        assert run(argv) == 2, argv
+        said = capsys.readouterr()
+        assert said.out == "" and said.err.count("\n") == 1
+        assert "no temporary file can be made here: No such file or directory: set TMPDIR" in said.err
+    assert not (folder / "v.json").exists()
