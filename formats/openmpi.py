@@ -192,7 +192,7 @@ def check_openmpi_names(names: Sequence[str]) -> None:
         if short in seen:
             twice = seen[short] == name
             raise InputError(
-                f"two hosts have the launcher name {name!r}"
+                f"two hosts have the launcher name {name!r}: give them others"
                 if twice
                 else f"mpirun cuts names at the first dot, and takes {seen[short]!r} and {name!r} for one "
                 "host: give them launcher_name="

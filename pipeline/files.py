@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -106,6 +107,9 @@ def _check_file(path: Path, *, kind: str, force: bool, inputs: Sequence[Path]) -
         )
     if not path.parent.is_dir():
         raise InputError(f"{path.parent}: no such directory")
+    # Before anything is measured: a link or an older file says nothing, since a new file takes their place.
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise InputError(f"{path.parent}: nothing can be written there: name another --out")
 
 
 def is_of_nothing(path: Path, kind: str) -> bool:

@@ -242,3 +242,32 @@ def test_no_room_for_temporary_files_is_one_line(
         assert said.out == "" and said.err.count("\n") == 1
         assert "no temporary file can be made here: No such file or directory: set TMPDIR" in said.err
     assert not (folder / "v.json").exists()
+
+
+def test_what_a_hosts_file_does_not_say_again_is_still_the_plans(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file with slots alone takes away neither addresses nor the nodes of pods."""
+    hosts = [
+        make_host(name, address=f"10.0.0.{at}", labels={"node": f"node{at}"})
+        for at, name in enumerate("abc", 1)
+    ]
+    write_document(
+        build_order_plan(hosts, np.ones((3, 3)), keep_given="a test's own"), tmp_path / "plan.json"
+    )
+    (tmp_path / "slots").write_text("a slots=2\nb slots=1\nc slots=1 launcher_name=third\n")
+    plan, slots = str(tmp_path / "plan.json"), ["--hosts", str(tmp_path / "slots")]
+    for name in ("ray", "dlrover", "torchrun", "kubernetes"):
+        assert run(["export", "hostfile", plan, "--format", name, *slots, "-q"]) == 0
+    assert (tmp_path / "ray.json").read_text().count("node:10.0.0.1") == 2
+    assert "10.0.0.3" in (tmp_path / "dlrover.json").read_text()
+    assert "--master-addr=10.0.0.1" in (tmp_path / "torchrun.txt").read_text()
+    assert " pod c netprobe-node-rank=2" in (tmp_path / "labels.sh").read_text()
+    (tmp_path / "log").write_text(
+        "".join(
+            f"netprobe-rank 1 openmpi {rank} 4 {local} names image addresses 10.0.0.{at} end\n"
+            for rank, (at, local) in enumerate([(1, 0), (1, 1), (2, 0), (3, 0)])
+        )
+    )
+    assert run(["check-order", plan, *slots, "--read", str(tmp_path / "log")]) == 0
+    assert "4 of 4 ranks run" in capsys.readouterr().out

@@ -72,3 +72,12 @@ def test_whatever_is_there_is_replaced_with_force_alone(kind: str, tmp_path: Pat
         files.prepare_file(path, kind=kind, force=True, inputs=[path])
     with pytest.raises(OutputExistsError, match="which --force does not replace"):
         files.prepare_file(path, kind="map", force=True)
+
+
+def test_a_folder_that_takes_nothing_is_found_out_before_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, _mode: path != tmp_path)
+    with pytest.raises(InputError, match="nothing can be written there"):
+        files.prepare_file(tmp_path / "verify.json", kind="verify")
+    assert list(tmp_path.iterdir()) == []
