@@ -13,6 +13,12 @@ from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, Se
 
 app = commands("Make a communication plan from a map.")
 
+AlgorithmOption = Annotated[
+    str,
+    typer.Option(
+        "--algorithm", metavar="NAME", help=f"Whose cost counts: {ALGORITHMS_LISTED} (docs/planning.md)."
+    ),
+]
 ObjectiveOption = Annotated[
     str,
     typer.Option("--objective", help="sum of the ring's one-way times, or bottleneck: its slowest hop."),
@@ -37,14 +43,7 @@ def order(
         str | None,
         typer.Option("--hosts", help="Hosts in their given order, with slots (the map's own otherwise)."),
     ] = None,
-    algorithm: Annotated[
-        str,
-        typer.Option(
-            "--algorithm",
-            metavar="NAME",
-            help=f"Whose cost counts: {ALGORITHMS_LISTED} (docs/planning.md).",
-        ),
-    ] = "ring",
+    algorithm: AlgorithmOption = "ring",
     size: Annotated[
         str | None,
         typer.Option(
