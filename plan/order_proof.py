@@ -82,6 +82,10 @@ def _verify_compared(plan: OrderPlan, slack: float) -> None:
     spread = plan.cost_random
     if spread is not None:
         numbers = [spread.least_s, spread.mean_s, spread.most_s, *spread.percentiles_s.values()]
+        if max(numbers) > MOST_COST_S:
+            raise ValueError(
+                f"cost_random has {max(numbers):.9g}: no order takes more than {MOST_COST_S:g} s"
+            )
         if not all(spread.least_s <= value * slack and value <= spread.most_s * slack for value in numbers):
             raise ValueError("cost_random has a figure that is not between its least_s and its most_s")
         if spread.least_s * slack < bound:
