@@ -45,7 +45,7 @@ class VerifyOptions:
     def __post_init__(self) -> None:
         faults = []
         if not 1 <= self.size_bytes <= MAX_BYTES:
-            faults.append(f"{self.size_bytes} bytes: 1 to {MAX_BYTES} are allowed")
+            faults.append(f"{self.size_bytes} bytes: 1 to {MAX_BYTES} are allowed (--size)")
         if not 1 <= self.channels <= MAX_CHANNELS:
             faults.append(f"{self.channels} channels: 1 to {MAX_CHANNELS} are allowed")
         if faults:
