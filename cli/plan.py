@@ -8,14 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from netprobe.cli.algorithms import ALGORITHMS_LISTED
+from netprobe.cli.lazy import commands
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
 
-app = typer.Typer(
-    help="Make a communication plan from a map.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+app = commands("Make a communication plan from a map.")
 
 AlgorithmOption = Annotated[
     str,

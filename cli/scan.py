@@ -45,6 +45,7 @@ from netprobe.cli.probing import (
     given_fields,
     given_words,
 )
+from netprobe.cli.progress import ScanProgress
 from netprobe.cli.scan_output import show_chain
 
 if TYPE_CHECKING:
@@ -201,10 +202,11 @@ def scan(
         words=given_words(ctx, options.measuring.words),
     )
     inputs = [] if like is None else [like]
-    chain = _run(hosts, lab, reach, folder, force, inputs, options, verify, asked, output)
+    progress = ScanProgress(output)
+    chain = _run(hosts, lab, reach, folder, force, inputs, options, verify, asked, output, progress)
     if chain is None:
         return 0
-    show_chain(chain, output)
+    show_chain(chain, output, progress.warned)
     return 0 if chain.is_whole else 3
 
 
@@ -219,11 +221,11 @@ def _run(
     verify: bool | None,
     asked: Asked,
     output: Output,
+    progress: ScanProgress,
 ) -> Chain | None:
     """Everything is read and checked before the folder is made or a packet leaves. None for a dry run."""
     from netprobe.cli.launching import hosts_to_scan
     from netprobe.cli.probing import show_estimate, show_phases
-    from netprobe.cli.progress import ScanProgress
     from netprobe.core.errors import InputError
     from netprobe.formats import input_files
     from netprobe.lab import load_spec
@@ -263,7 +265,7 @@ def _run(
         files.check_folder(folder, inputs)
         check_lab(spec, options)
         files.prepare_folder(folder, force=force)
-        with ScanProgress(output) as progress:
+        with progress:
             return run_chain_on_lab(
                 spec, folder=folder, options=options, on_event=progress.on_event, on_stage=progress.on_stage
             )
@@ -304,7 +306,7 @@ def _run(
     files.check_folder(folder, inputs)
     if earlier is None:
         files.prepare_folder(folder, force=force)
-    with ScanProgress(output) as progress:
+    with progress:
         return run_chain(
             given,
             launcher=launcher,

@@ -83,7 +83,7 @@ def judge_locality(
         return Verdict(locality="none", contrast=contrast, p_value=p_value, text=_NONE)
     if least_p_value(partition) > SIGNIFICANCE:
         text = (
-            f"too few hosts to tell: {len(partition)} hosts in {int(partition.max()) + 1} groups "
+            f"too few hosts to tell: of {len(partition)} hosts even the clearest {int(partition.max()) + 1} groups "
             f"could be chance (p = {p_value:.2g})"
         )
         return Verdict(locality="cannot_tell", contrast=contrast, p_value=p_value, text=text)

@@ -51,7 +51,7 @@ def heat_map(scan: Scan, map_: Map, *, width: int, encoding: str = "utf-8") -> R
         names = [f"{names[i]}.." for i in range(0, len(names), step)]
     known = cells[~np.isnan(cells)]
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
-    what, show = ("RTT p10", seconds) if map_.grouped_by == "rtt" else ("goodput", _goodput)
+    what, show = (_rtt(scan), seconds) if map_.grouped_by == "rtt" else ("goodput", _goodput)
     # On a log scale that one far link cannot stretch: what lies above its end is the darkest all the same.
     top = max(float(np.quantile(known, 0.95)), low) if known.size else 0.0
     least = 1e-9 if map_.grouped_by == "rtt" else 1e-15
@@ -69,6 +69,12 @@ def heat_map(scan: Scan, map_: Map, *, width: int, encoding: str = "utf-8") -> R
     if step > 1:
         legend.append(f"; each cell is the median of {step} x {step} links", style="dim")
     return Lines(*lines, legend)
+
+
+def _rtt(scan: Scan) -> str:
+    """An imported number for a link is one of which nobody knows what statistic it is."""
+    first = next((one for one in scan.measurements if one.key == "rtt_s"), None)
+    return "RTT" if first is not None and first.parameters.get("readings_per_link") == 1 else "RTT p10"
 
 
 def _measured(scan: Scan, map_: Map) -> FloatMatrix:
