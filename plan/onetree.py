@@ -45,7 +45,7 @@ Prices = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class RingBound:
-    """No ring costs less than ``bound``. ``ring``: where the steps met a 1-tree that is a ring, the best one as a rule."""
+    """No ring costs less than ``bound``. ``ring``: a 1-tree that was one, if any was met; as a rule the best ring."""
 
     bound: float
     ring: tuple[int, ...] | None
@@ -224,7 +224,8 @@ def _near_pairs(cost: FloatMatrix) -> Indices:
 def _least_tree(cost: FloatMatrix) -> Indices:
     """Pairs (low * N + high) of a least spanning tree of the hosts from 1 on."""
     size = len(cost)
-    return np.array(sorted(min(pair) * size + max(pair) for pair in _grown(cost, 1)), dtype=np.int64)
+    pairs: Indices = np.array(sorted(min(p) * size + max(p) for p in _grown(cost, 1)), dtype=np.int64)
+    return pairs
 
 
 def _largest_hops(cost: FloatMatrix) -> Prices:
