@@ -24,9 +24,9 @@ from netprobe.plan.onetree import STEPS, RingBound, held_karp
 def sum_bound(cost: FloatMatrix, upper: float, steps: int = STEPS) -> RingBound:
     """A bound on the sum round every ring, in the unit of ``cost`` (N, N) [src, dst].
 
-    With it a ring that was met on the way, if any. ``upper`` is a ring's cost, which the bound does not exceed, unless the ring is cheaper. ``steps`` is how often
-    the prices of the Held-Karp bound change. Only element-wise operations and exactly rounded
-    sums are used, so every machine finds the same bound.
+    With it a ring that was met on the way, if any. ``upper`` is a ring's cost, which the bound does not exceed, unless
+    that ring is cheaper. ``steps`` is how often the prices of the Held-Karp bound change. Only element-wise
+    operations and exactly rounded sums are used, so every machine finds the same bound.
     """
     size = len(cost)
     if size < 2:
