@@ -22,6 +22,9 @@ from netprobe.plan import Fold, Links, Readings, links_of
 
 RAW_SHARE = 0.1
 """Of the readings in the costs searched on, beside the denoised distances: enough to break ties by."""
+SLOW, SLOW_NOISE = 1.3, 4.0
+"""A pair stays slow whose readings both are above its denoised distance by that factor, and by so many times the
+noise of a reading."""
 MOST_HOSTS = 256
 """Above it nothing is held out unless asked for: each fold denoises a matrix of its own."""
 MOST_LACKING = 0.05
@@ -55,13 +58,16 @@ def readings_of(
         raise DocumentError(f"the scan has no readings of {' and '.join(sorted(wanted - set(raw)))}")
     layers = {name: raw[name] for name in sorted(wanted)}
     both = {name: _cells(name, matrix) for name, matrix in layers.items()}
-    search = _links(
-        {name: _mixed(_distance(map_, name), matrix) for name, matrix in both.items()},
-        denoised.size_bytes,
-    )
+    mixed = {name: _mixed(_distance(map_, name), matrix) for name, matrix in both.items()}
+    search = _links(mixed, denoised.size_bytes)
+    stays = None
+    if "rtt" in raw and "rtt" in mixed:
+        full = _full_where_slow(mixed["rtt"], _distance(map_, "rtt"), raw["rtt"])
+        if not np.array_equal(full, mixed["rtt"], equal_nan=True):
+            stays = _links({**mixed, "rtt": full}, denoised.size_bytes)
     placed = [i for i in order if map_.hosts[i].name not in set(map_.unplaced)]
     folds, pairs, text = _folds(map_, layers, placed, denoised.size_bytes, held_out, seed)
-    return Readings(search=search, raw_share=RAW_SHARE, folds=folds, pairs=pairs, text=text)
+    return Readings(search=search, stays=stays, raw_share=RAW_SHARE, folds=folds, pairs=pairs, text=text)
 
 
 def readings_beside(
@@ -215,6 +221,23 @@ def _mixed(distance: FloatMatrix, raw: FloatMatrix) -> FloatMatrix:
         return distance.copy()
     scaled = raw * (float(distance[known].mean()) / mean)
     return np.where(np.isnan(scaled), distance, (distance + RAW_SHARE * scaled) / (1 + RAW_SHARE))
+
+
+def _full_where_slow(mixed: FloatMatrix, distance: FloatMatrix, raw: FloatMatrix) -> FloatMatrix:
+    """``mixed``, and the lesser reading of a pair both of whose are slow for its place: that will not have passed.
+
+    They were visited in rounds far apart. How far readings of a pair differ says what noise is.
+    """
+    known = ~np.eye(len(raw), dtype=bool) & (raw > 0) & (raw.T > 0) & (distance > 0)
+    if not known.any():
+        return mixed
+    low = np.where(known, np.minimum(raw, raw.T), 1.0)
+    above = np.log(low / np.where(known, distance, 1.0))
+    usual = float(np.median(above[known]))
+    # Medians bear the slow ones: of a normal spread that of the sizes is 0.6745, and two readings differ by sqrt(2).
+    noise = float(np.median(np.abs(np.log(raw[known] / raw.T[known])))) / (0.6745 * np.sqrt(2.0))
+    slow = known & (above - usual > max(float(np.log(SLOW)), SLOW_NOISE * noise))
+    return np.where(slow, np.maximum(mixed, low / np.exp(usual)), mixed)
 
 
 def _links(layers: dict[str, FloatMatrix], size_bytes: int | None) -> Links:

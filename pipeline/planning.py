@@ -97,6 +97,7 @@ def _readings_in_order(readings: Readings, where: Sequence[int]) -> Readings:
     search = None if readings.search is None else _in_order(readings.search, where)
     return Readings(
         search=search,
+        stays=None if readings.stays is None else _in_order(readings.stays, where),
         raw_share=readings.raw_share,
         folds=folds,
         pairs=readings.pairs,

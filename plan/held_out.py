@@ -60,11 +60,13 @@ class Fold:
 class Readings:
     """What the readings behind a map add to it.
 
-    search: the denoised costs and a small share of the readings, or None where a map is all there is.
-    ``folds`` is empty where orders cannot be judged; ``text`` says why, or what was judged.
+    search: the denoised costs and a small share of the readings, or None where a map is all there is. stays: the
+    same, with the reading itself where both of a pair's say that it is slow; None where no pair is. ``folds`` is
+    empty where orders cannot be judged; ``text`` says why, or what was judged.
     """
 
     search: Links | None = None
+    stays: Links | None = None
     raw_share: float = 0.0
     folds: tuple[Fold, ...] = ()
     pairs: int = 0
