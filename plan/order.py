@@ -158,7 +158,8 @@ def build_order_plan(
         costs = {entry.kind: price(model, objective, entry.order, link) for entry in made}
         judge = search if stays is None else stays
         on_search = {entry.kind: price(model, objective, entry.order, judge) for entry in made}
-        choice = choose(costs, on_search, held, alike=_alike(model, objective, made, link))
+        repeats = readings is not None and readings.repeats
+        choice = choose(costs, on_search, held, alike=_alike(model, objective, made, link), repeats=repeats)
         chosen = next(entry for entry in made if entry.kind == choice.kind)
         order = list(chosen.order)
         cost = costs[choice.kind]

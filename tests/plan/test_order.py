@@ -306,6 +306,20 @@ def test_the_least_cost_on_readings_held_out_decides(
     assert (choice.kind, choice.kept_given is not None) == (kind, kept)
 
 
+def test_where_slow_readings_repeat_all_readings_may_decide_for_the_annealed_order() -> None:
+    costs = {"given": 2.0, "leaf": 1.5, "annealed": 1.0}
+    for held, repeats, kind in (
+        ({"given": 2.0, "leaf": 1.0, "annealed": 0.95}, True, "annealed"),
+        ({"given": 2.0, "leaf": 1.0, "annealed": 1.01}, True, "annealed"),
+        ({"given": 2.0, "leaf": 1.0, "annealed": 1.2}, True, "leaf"),
+        ({"given": 2.0, "leaf": 1.0, "annealed": 0.95}, False, "leaf"),
+    ):
+        assert choose(costs, costs, held, repeats=repeats).kind == kind
+    # By little on all readings as well: nothing speaks for it.
+    close = {"given": 2.0, "leaf": 1.05, "annealed": 1.0}
+    assert choose(close, close, {"given": 2.0, "leaf": 1.0, "annealed": 0.95}, repeats=True).kind == "leaf"
+
+
 def test_bad_requests_of_algorithms_are_refused() -> None:
     cost = np.full((3, 3), 1e-4)
     for more, message in (
