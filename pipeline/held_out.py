@@ -265,6 +265,8 @@ class _Slow:
 
     def full(self, mixed: FloatMatrix, distance: FloatMatrix, raw: FloatMatrix) -> FloatMatrix:
         """``mixed``, and the lesser reading of a pair both of whose are slow: that will not have passed."""
+        if not np.isfinite(self.limit):
+            return mixed
         known = (raw > 0) & (raw.T > 0) & (distance > 0)
         low = np.where(known, np.minimum(raw, raw.T), 0.0)
         slow = known & (low > self.limit * distance)

@@ -218,7 +218,8 @@ def _near_pairs(cost: FloatMatrix) -> Indices:
     others = near.ravel()
     kept = (hosts > 0) & (others > 0) & (hosts != others)
     low, high = np.minimum(hosts, others)[kept], np.maximum(hosts, others)[kept]
-    return low * size + high
+    pairs: Indices = low * size + high
+    return pairs
 
 
 def _least_tree(cost: FloatMatrix) -> Indices:

@@ -36,7 +36,7 @@ MOST_KICKS = 10_240
 DIRECTED_SHARE = 0.4
 """Of the kicks, since a move on directed costs takes two to three times as long."""
 COMPILED_FROM = 192
-"""Hosts. Fewer are done in plain Python sooner than numba compiles, which takes half a minute the first time."""
+"""Hosts. Fewer are done in plain Python sooner than numba compiles, which takes seconds the first time."""
 LOOK_AT_CLOCK = 0.1
 """Seconds of kicks between two looks at the clock."""
 TIE = 1e-9
