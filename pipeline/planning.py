@@ -140,12 +140,15 @@ def _readings_in_order(readings: Readings, where: Sequence[int]) -> Readings:
             denoised=_in_order(fold.denoised, where),
             search=_in_order(fold.search, where),
             unseen=_in_order(fold.unseen, where),
+            stays=None if fold.stays is None else _in_order(fold.stays, where),
         )
         for fold in readings.folds
     )
     search = None if readings.search is None else _in_order(readings.search, where)
     return Readings(
         search=search,
+        stays=None if readings.stays is None else _in_order(readings.stays, where),
+        repeats=readings.repeats,
         raw_share=readings.raw_share,
         folds=folds,
         pairs=readings.pairs,

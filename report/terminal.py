@@ -21,6 +21,8 @@ SHADES = " ░▒▓█"
 ASCII_SHADES = " .+*#"
 MISSING = "·"
 ASCII_MISSING = "?"
+PROVEN = 1e-6
+"""An order so near to its bound, relatively, is the best one; rounding parts them."""
 _COLOURS = ("green", "yellow", "orange1", "red", "magenta")
 
 
@@ -198,8 +200,11 @@ def _beside(plan: OrderPlan) -> list[str]:
         line = f"random orders: mean {seconds(spread.mean_s)}, least of {spread.orders} {seconds(spread.least_s)}"
         if plan.cost_worst_s is not None:
             line += f"; dearest found: {seconds(plan.cost_worst_s)}"
-        gap = "" if plan.gap is None else f" (gap {plan.gap:.1%})"
-        lines.append(f"{line}; no order is below {bound}{gap}")
+        if plan.gap is not None and plan.gap < PROVEN:
+            lines.append(f"{line}; on the map no order costs less")
+        else:
+            gap = "" if plan.gap is None else f" (gap {plan.gap:.1%})"
+            lines.append(f"{line}; no order is below {bound}{gap}")
     held = plan.held_out
     if held is not None and held.cost_s is not None:
         given, leaf = seconds(held.cost_given_s), seconds(held.cost_leaf_s)
