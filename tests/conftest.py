@@ -17,6 +17,11 @@ from hypothesis import settings
 settings.register_profile("netprobe", deadline=None, max_examples=60)
 settings.load_profile("netprobe")
 
+# Commands that tests start find netprobe compiled, as a user's second command does: without that each of some
+# hundred compiles all of it anew, which takes longer than what most of them do.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
