@@ -58,7 +58,7 @@ def mapped(
         return map_, lab.truth()
 
 
-@pytest.mark.parametrize("racks", [[6, 6, 4], [4] * 8])
+@pytest.mark.parametrize("racks", [[6, 6, 4], [4] * 4])
 def test_equal_and_unequal_racks_are_the_groups(tmp_path: Path, racks: list[int]) -> None:
     spec = f"{{name: maps{sum(racks)}, racks: {racks}, delay_inside: 50us, delay_between: 1ms}}"
     map_, truth = mapped(spec, tmp_path, seed=51)

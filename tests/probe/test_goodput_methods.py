@@ -125,8 +125,10 @@ exec {REAL} "$@"
 """
     with_iperf3(tmp_path, monkeypatch, script)
     if "sleep" in client:
-        monkeypatch.setattr(goodput_iperf3, "longest_s", lambda _seconds, _count: 0.0)
-        monkeypatch.setattr(goodput_iperf3, "SPARE_S", 5.0)
+        # Until it has begun to misbehave: who comes later has time.
+        begun = tmp_path / "did"
+        monkeypatch.setattr(goodput_iperf3, "longest_s", lambda _seconds, _count: 60.0 * begun.exists())
+        monkeypatch.setattr(goodput_iperf3, "SPARE_S", 2.0)
     outcome = scan(
         goodput_methods(OPTIONS, GoodputOptions(way="iperf3"), parse_sizes("100MB"), [1]),
         [Link(0, 1), Link(1, 2)],
