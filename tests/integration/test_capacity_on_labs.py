@@ -39,7 +39,7 @@ def test_hosts_and_uplinks_are_told_apart_by_their_rates(
         command = ["capacity", str(out / "scan.json"), str(out / "map.json"), *reach]
         for _ in range(ATTEMPTS):
             capsys.readouterr()
-            code = run([*command, "--seconds", "0.6", "--repeats", "1", "--json", "--force"])
+            code = run([*command, "--seconds", "0.4", "--repeats", "1", "--json", "--force"])
             said = capsys.readouterr()
             assert code == 0, said.err
             capacity = load_document(Capacity, out / "capacity.json")

@@ -60,7 +60,7 @@ def test_a_host_that_answers_nobody_is_named_once(
     lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     silent, few = lab.hosts[2].name, lab.hosts[:3]
-    lose_probes_after(monkeypatch, 0.3)
+    lose_probes_after(monkeypatch, 0.15)
     lines = [f"{host.name} target={host.target} address={host.address}\n" for host in few]
     (tmp_path / "hosts").write_text("".join(lines))
     argv = ["scan", "--hosts", str(tmp_path / "hosts"), "--via", lab.via_template, "--python", sys.executable]

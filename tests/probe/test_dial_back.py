@@ -94,7 +94,7 @@ def launch(engine: Engine, *names: str, timeout_s: float = 60) -> tuple[list[Cha
 
 def test_a_scan_over_agents_that_dial_back() -> None:
     engine = Engine()
-    scan = run_scan(hosts_named("a", "b", "c"), engine, ScanOptions(probes_per_visit=10)).scan
+    scan = run_scan(hosts_named("a", "b", "c"), engine, ScanOptions(probes_per_visit=10, timeout_s=10)).scan
     assert scan.status == "ok" and len(scan.visits) == 6
     assert all(visit.received == 10 for visit in scan.visits)
     assert engine.launched == [["a", "b", "c"]]

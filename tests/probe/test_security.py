@@ -204,7 +204,7 @@ def test_an_agent_needs_nothing_that_it_could_write_to(start_agent: Callable[...
         "source": "127.0.8.8",
     }
     agent.send(
-        message | {"ssid": 1, "count": 5, "interval_ns": 10**6, "timeout_ns": SECOND, "stamps": "kernel"}
+        message | {"ssid": 1, "count": 5, "interval_ns": 10**6, "timeout_ns": 60 * SECOND, "stamps": "kernel"}
     )
     next(agent.frames)  # the samples
     assert agent.next()["received"] == 5
