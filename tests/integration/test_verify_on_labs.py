@@ -57,7 +57,7 @@ def test_a_ring_in_rack_order_is_faster_and_a_dead_agent_is_one_line(
         plan = build_order_plan(given, rtt[at][:, at] / 2, seed=1)
         path = tmp_path / "plan.json"
         files.save(plan, path)
-        command = ["verify", str(path), *reach, "--size", "400kB", "--time", "10s", "--precision", "20%"]
+        command = ["verify", str(path), *reach, "--size", "200kB", "--time", "5s", "--precision", "20%"]
         code = run([*command, "--json"])
         said = capsys.readouterr()
         assert code == 0, said.err

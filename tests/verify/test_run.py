@@ -81,7 +81,7 @@ def test_a_plan_is_run_and_what_was_run_is_written(
     assert document.proved == len(document.repetitions) and document.comparison.pairs == len(counted) // 2
     assert document.correlation is not None and document.correlation.orders == 3
     assert run(command) == 2 and "exists already" in capsys.readouterr().err
-    assert run([*command, "--force", "--json"]) == 0
+    assert run([*command, "--orders", "0", "--size", "1kB", "--force", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["status"] == "ok"
 
 
