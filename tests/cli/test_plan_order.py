@@ -38,11 +38,17 @@ def with_goodput(scan: Scan, racks: list[int]) -> Scan:
     )
 
 
+@pytest.fixture(autouse=True)
+def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commands are what is looked at here, not how far a search gets."""
+    monkeypatch.setattr("netprobe.plan.candidates.STEPS_A_HOST", 200)
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the scan and the map of three racks, RTT and goodput."""
     folder = tmp_path_factory.mktemp("fleet")
-    scan, racks = rack_scan((4, 4, 4), seed=5)
+    scan, racks = rack_scan((3, 3, 2), seed=5)
     scan = Scan.model_validate(with_goodput(scan, racks).model_dump(by_alias=True))
     files.save(scan, folder / files.SCAN)
     files.save(map_scan(scan), folder / files.MAP)
@@ -88,7 +94,7 @@ def test_without_its_scan_a_plan_says_that_nothing_was_held_out(made: Path, tmp_
     (tmp_path / "map.json").write_bytes((made / "map.json").read_bytes())
     plan = planned(tmp_path, tmp_path / "plan.json", "--algorithm", "bcube")
     assert plan["held_out"]["folds"] == 0 and "no scan.json is beside the map" in plan["held_out"]["text"]
-    other = make_scan(np.full((12, 12), 1e-4))
+    other = make_scan(np.full((8, 8), 1e-4))
     files.save(other, tmp_path / "scan.json")
     plan = planned(tmp_path, tmp_path / "plan2.json", "--algorithm", "bcube")
     assert "not the scan that the map was made from" in plan["held_out"]["text"]
@@ -127,7 +133,7 @@ def test_pairs_with_one_reading_cannot_judge(tmp_path: Path) -> None:
         (["--time", "-1"], "a time of -1 s"),
         (["--exact", "1"], "its own solver proves small rings"),
         (["--scan", "nowhere.json"], "no such document"),
-        (["--root", "nobody"], "root 'nobody' is none of the 12 hosts"),
+        (["--root", "nobody"], "root 'nobody' is none of the 8 hosts"),
     ],
 )
 def test_bad_requests_are_one_line_and_leave_no_file(

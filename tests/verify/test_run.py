@@ -83,7 +83,7 @@ def test_a_plan_is_run_and_what_was_run_is_written(
     assert document.proved == len(document.repetitions) and document.comparison.pairs == len(counted) // 2
     assert document.correlation is not None and document.correlation.orders == 3
     assert run(command) == 2 and "exists already" in capsys.readouterr().err
-    assert run([*command, "--force", "--json"]) == 0
+    assert run([*command, "--orders", "0", "--size", "1kB", "--force", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["status"] == "ok"
 
 
@@ -332,7 +332,7 @@ def test_a_run_of_nothing_says_what_may_be_missing(
             "--ssh-option",
             "ProxyCommand=false",
             "--start-timeout",
-            "2",
+            "0.7",  # it fails however long it is tried
             "--size",
             f"{size}B",
             *more,
