@@ -12,6 +12,7 @@ from netprobe.cluster.hierarchy import best_scores, partition_scores
 from netprobe.cluster.levels import Levels, ends_of, far_hosts, levels_of, square, symmetric
 from netprobe.cluster.records import Verdict, numbered_by_first_member
 from netprobe.core.errors import InputError
+from netprobe.core.medians import median
 
 # Largest p-value that counts as found.
 SIGNIFICANCE = 0.025
@@ -114,8 +115,8 @@ def contrast_of(matrix: NDArray[np.float64], labels: NDArray[np.int64]) -> float
     between = labels[first] != labels[second]
     if not (known & between).any() or not (known & ~between).any():
         return None
-    inside = float(np.median(pairs[known & ~between]))
-    return float(np.median(pairs[known & between])) / inside if inside > 0 else None
+    inside = median(pairs[known & ~between])
+    return median(pairs[known & between]) / inside if inside > 0 else None
 
 
 def _tested(
@@ -175,8 +176,8 @@ def share_as_good(values: NDArray[np.float64]) -> float:
 
 
 def _clipped(rest: NDArray[np.float64]) -> NDArray[np.float64]:
-    middle = float(np.median(rest))
-    spread = 1.4826 * float(np.median(np.abs(rest - middle)))
+    middle = median(rest)
+    spread = 1.4826 * median(np.abs(rest - middle))
     # Where most of the rest is exactly nothing the median cannot measure its spread.
     spread = spread if spread > 1e-9 else float(rest.std())
     return np.asarray(np.minimum(rest, middle + _CLIP * spread))

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from netprobe.core.medians import quantile
 from netprobe.embed.arrays import arrays, to_numpy
 
 # Keeps the direction between two coincident points defined; in units of the median distance.
@@ -159,5 +160,5 @@ class _Problem:
 
 def _first_free_height(distances: NDArray[np.float64]) -> float:
     """Free variable of a first height: half of what even the nearest pairs take."""
-    height = max(0.5 * float(np.quantile(distances, 0.05)), 1e-2)
+    height = max(0.5 * float(quantile(distances, 0.05)), 1e-2)
     return math.log(math.expm1(height))

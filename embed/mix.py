@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from netprobe.core.medians import median
 from netprobe.embed.methods import Parts
 from netprobe.embed.smooth import LEAST_DISTANCE
 
@@ -55,12 +56,12 @@ def choose(parts: Parts, distance: NDArray[np.float64], hidden: NDArray[np.bool_
     if len(truth) < _FEWEST_FOR_NOISE:
         return Mix(weights=habit)
     error = np.abs(truth - _level(parts, Mix(weights=habit), hidden))
-    noise = 1.4826 * float(np.median(error))
+    noise = 1.4826 * float(median(error))
     if len(truth) < _FEWEST_TO_DECIDE:
         return Mix(weights=habit, all_heights=False, noise=noise)
     mix = Mix(weights=_weights(parts, truth, hidden, habit), all_heights=True, noise=noise)
     flat = Mix(weights=mix.weights, all_heights=False, noise=noise)
-    medians = [float(np.median(np.abs(truth - _level(parts, one, hidden)))) for one in (mix, flat)]
+    medians = [float(median(np.abs(truth - _level(parts, one, hidden)))) for one in (mix, flat)]
     return mix if medians[1] > _LEVELLING_COST * medians[0] else flat
 
 
@@ -96,7 +97,7 @@ def _weights(
         [_with_heights(parts.levels[name][hidden], _of_pairs(parts.heights, hidden)) for name in names]
     )
     usual = truth - np.array([habit[name] for name in names]) @ guesses
-    limit = _ROBUST * max(float(np.median(np.abs(usual))), 1e-9)
+    limit = _ROBUST * max(float(median(np.abs(usual))), 1e-9)
 
     def losses(weights: NDArray[np.float64]) -> NDArray[np.float64]:
         size = np.abs(truth - weights @ guesses)

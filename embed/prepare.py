@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.core.errors import InputError
+from netprobe.core.medians import median
 
 # Two directions whose mean is more than this above the smaller, and more than those of most pairs are, are
 # taken for one good reading and one disturbed one: disturbances only ever add delay.
@@ -81,7 +82,7 @@ def prepare(matrix: NDArray[np.float64], *, larger_direction: bool) -> Prepared:
         joined = np.minimum((there + back) / 2, _direction_slack(there) * np.minimum(there, back))
     measured = np.isfinite(joined)
     positive = joined[measured & (joined > 0)]
-    scale_s = float(np.median(positive)) if len(positive) else 1.0
+    scale_s = float(median(positive)) if len(positive) else 1.0
     distance = np.where(measured, np.round(joined / scale_s, _DIGITS), 0.0)
     return Prepared(distance=distance, measured=measured, scale_s=scale_s)
 
@@ -95,7 +96,7 @@ def _direction_slack(there: NDArray[np.float64]) -> float:
     both = np.triu((there > 0) & (there.T > 0), 1)
     if int(both.sum()) < _FEWEST_FOR_SLACK:
         return _DIRECTION_SLACK
-    apart = 1.4826 * float(np.median(np.abs(np.log(there[both] / there.T[both]))))
+    apart = 1.4826 * float(median(np.abs(np.log(there[both] / there.T[both]))))
     return max(_DIRECTION_SLACK, min(math.exp(apart), _MOST_SLACK))
 
 
@@ -146,7 +147,7 @@ def winsorise(prepared: Prepared, *, factor: float) -> Prepared:
     if n - 2 < kth:
         return prepared
     nearest = bounds.min(axis=1)
-    excess = np.maximum(nearest - np.median(nearest), 0.0)
+    excess = np.maximum(nearest - median(nearest), 0.0)
     columns = np.ascontiguousarray(bounds[:, through])
     capped = prepared.distance.copy()
     for host, above in enumerate(_above_caps(prepared.distance, columns, excess, factor=factor, kth=kth)):

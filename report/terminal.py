@@ -12,6 +12,7 @@ from rich.text import Text
 
 from netprobe.core.map import Map
 from netprobe.core.matrix import FloatMatrix
+from netprobe.core.medians import median, quantile
 from netprobe.core.plan import OrderPlan
 from netprobe.core.scan import Scan
 from netprobe.report.missing import missing_lines
@@ -53,7 +54,7 @@ def heat_map(scan: Scan, map_: Map, *, width: int, encoding: str = "utf-8") -> R
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
     what, show = ("RTT p10", seconds) if map_.grouped_by == "rtt" else ("goodput", _goodput)
     # On a log scale that one far link cannot stretch: what lies above its end is the darkest all the same.
-    top = max(float(np.quantile(known, 0.95)), low) if known.size else 0.0
+    top = max(quantile(known, 0.95), low) if known.size else 0.0
     least = 1e-9 if map_.grouped_by == "rtt" else 1e-15
     levels = np.geomspace(max(low, least), max(top, low, least) * (1 + 1e-9), 6)[1:-1]
     lines = []
@@ -136,8 +137,8 @@ def group_table(map_: Map) -> Table:
         table.add_row(
             group.id,
             str(len(inside)),
-            show(float(np.median(pairs)) if pairs.size else None),
-            show(float(np.median(between)) if between.size else None),
+            show(median(pairs) if pairs.size else None),
+            show(median(between) if between.size else None),
             group.leader,
             fold_names(group.hosts),
         )
