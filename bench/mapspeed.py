@@ -32,6 +32,7 @@ LATE = (
     "scipy.sparse.linalg",
     "netprobe.core.map",
     "netprobe.core.scan",
+    "netprobe.pipeline.files",
     "netprobe.pipeline.mapping",
     "netprobe.report.terminal",
     "array_api_compat.numpy",

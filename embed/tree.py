@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from netprobe.core.dendrogram import joined_at
 from netprobe.embed.smooth import LEAST_DISTANCE
 
 # Noise of a tree in the forest, in units of what the first tree left over.
@@ -24,9 +25,8 @@ _DISTURBANCE = 0.7
 _MOST_TREES = 100
 _FEWEST_TREES = 14
 _CELLS = 40 * 256**2
-# Trees of up to so many hosts are looked at many at once, as many as fit a cache.
-_SMALL = 96
-_CELLS_AT_ONCE = 1 << 17
+# So many cells of disturbed distances are drawn at once.
+_CELLS_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,7 +50,7 @@ def grow_forest(distance: NDArray[np.float64], *, seed: int, trees: int | None =
     count = trees or int(np.clip(_CELLS // n**2, _FEWEST_TREES, _MOST_TREES))
     rng = np.random.default_rng(seed)
     total, squares = np.zeros_like(level), np.zeros_like(level)
-    at_once = max(_CELLS_AT_ONCE // n**2, 1) if n <= _SMALL else 1
+    at_once = max(_CELLS_AT_ONCE // n**2, 1)
     for done in range(0, count, at_once):
         many = min(at_once, count - done)
         for joined in _joined_at(level + rng.normal(0.0, noise, (many, len(level)))):
@@ -63,48 +63,11 @@ def grow_forest(distance: NDArray[np.float64], *, seed: int, trees: int | None =
 
 def _joined_at(levels: NDArray[np.float64]) -> NDArray[np.float64]:
     """(D, M) condensed: the average-linkage height at which each pair of each of D matrices is joined."""
-    from scipy.cluster.hierarchy import cophenet, linkage
+    from scipy.cluster.hierarchy import linkage
 
     least = levels.min(axis=1)
     trees = [linkage(level - low, "average") for level, low in zip(levels, least)]
-    if len(trees[0]) < _SMALL:
-        return _joins(np.stack(trees)) + least[:, None]
-    return np.array([cophenet(tree) + low for tree, low in zip(trees, least)])
-
-
-def _joins(trees: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(D, M) heights at which D trees, (D, N - 1, 4) as scipy grows them, join the pairs: all trees at once.
-
-    In the order of its leaves each merge of a tree is a stretch, and two leaves are joined at the greatest of the
-    heights between them. Of many small trees this takes a fifth of the time that as many calls take.
-    """
-    count, n = len(trees), trees.shape[1] + 1
-    every = np.arange(count)
-    ends = trees[:, :, :2].astype(np.intp)
-    size = np.concatenate([np.ones((count, n)), trees[:, :, 3]], axis=1).astype(np.intp)
-    place = np.zeros((count, 2 * n - 1), dtype=np.intp)
-    between = np.empty((count, n - 1))
-    for merge in range(n - 2, -1, -1):
-        one, other = ends[:, merge, 0], ends[:, merge, 1]
-        start = place[:, n + merge]
-        middle = start + size[every, one]
-        place[every, one], place[every, other] = start, middle
-        between[every, middle - 1] = trees[:, merge, 2]
-    # greatest[b, :, a]: of the heights between leaves a and b + 1.
-    greatest = np.zeros((n - 1, count, n - 1))
-    for last in range(n - 1):
-        greatest[last, :, last] = between[:, last]
-        np.maximum(greatest[last - 1, :, :last], between[:, last, None], out=greatest[last, :, :last])
-    first, second = np.triu_indices(n, 1)
-    joined = np.empty((count, len(first)))
-    for tree in range(count):
-        one, other = place[tree].take(first), place[tree].take(second)
-        cell = np.maximum(one, other)
-        cell -= 1
-        cell *= count * (n - 1)
-        cell += np.minimum(one, other)
-        greatest.reshape(-1)[tree * (n - 1) :].take(cell, out=joined[tree])
-    return joined
+    return joined_at(np.stack(trees)) + least[:, None]
 
 
 def _square(
