@@ -87,17 +87,26 @@ D = TypeVar("D", bound=Document)
 
 def dump(document: BaseModel, side: SideFile | None = None) -> dict[str, Any]:
     """The document as plain JSON data; large matrices go to ``side`` when one is given."""
-    ready = Ready()
+    return _dumped(document, side, Ready())
+
+
+def _dumped(document: BaseModel, side: SideFile | None, ready: Ready) -> dict[str, Any]:
     data = document.model_dump(mode="json", by_alias=True, context={"side": side, "ready": ready})
     return _rounded(data, ready)  # type: ignore[no-any-return]
 
 
 def canonical_sha256(document: BaseModel) -> str:
     """SHA-256 of the canonical content: sorted keys, 9 significant digits, time stamps and empty keys left out."""
-    side = SideFile(name="")
-    data = _canonical(dump(document, side))
-    text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    ready = Ready(canonical=True)
+    text = canonical_text(_dumped(document, SideFile(name=""), ready))
+    return hashlib.sha256(ready.put_in(text).encode()).hexdigest()
+
+
+def canonical_text(data: Any) -> str:
+    """JSON of plain data as it is hashed."""
+    return json.dumps(
+        _canonical(data), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+    )
 
 
 def write_document(document: Document, path: Path) -> None:

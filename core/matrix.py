@@ -195,10 +195,26 @@ class Ready:
 
     pydantic would copy them cell by cell, and rounding walk them again. ``key`` marks their stand-ins; it is
     drawn anew each time, so that nothing which a document holds can be taken for one.
+
+    canonical: the document is written to be hashed. What has its canonical text at hand puts that into ``texts``.
     """
 
     key: str = field(default_factory=lambda: secrets.token_hex(16))
     parts: list[Any] = field(default_factory=list)
+    canonical: bool = False
+    texts: list[str] = field(default_factory=list)
+
+    def stand_in(self, text: str) -> str:
+        """What stands for a part of which the canonical text is ``text``."""
+        self.texts.append(text)
+        return f"{self.key}:{len(self.texts) - 1}"
+
+    def put_in(self, text: str) -> str:
+        """``text``, canonical JSON, with the texts put where their stand-ins are."""
+        pieces = text.split(f'"{self.key}:')
+        return pieces[0] + "".join(
+            self.texts[int(number)] + after for number, after in (piece.split('"', 1) for piece in pieces[1:])
+        )
 
 
 def set_aside(info: SerializationInfo, value: Any) -> Any:
