@@ -23,7 +23,7 @@ Mask = NDArray[np.bool_]
 # Levels that vary less than this (in log units, root mean square) are all the same.
 _FLAT = 1e-9
 # Trees of so many hosts are grown many at once.
-_SMALL = 24
+_SMALL = 40
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -104,6 +104,8 @@ def islands_of(matrix: NDArray[np.float64]) -> int:
     """Number of sets of hosts that no measured pair of a `symmetric` matrix joins."""
     from scipy.sparse.csgraph import connected_components
 
+    if np.isfinite(matrix).sum() == len(matrix) * (len(matrix) - 1):
+        return 1
     return int(connected_components(np.isfinite(matrix), directed=False)[0])
 
 

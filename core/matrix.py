@@ -11,6 +11,7 @@ import hashlib
 import io
 import math
 import secrets
+import weakref
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ _NPY_HEADER_LIMIT = 1 << 16
 _EXACT_POWERS = 22
 _POWERS = np.array([float(10**power) for power in range(_EXACT_POWERS + 1)])
 _NEAR_TIE = 1e-5
+_DIGESTS: dict[int, tuple[weakref.ref[NDArray[Any]], str]] = {}
 _PLAIN_CELLS = frozenset({float, int, type(None)})
 
 
@@ -97,10 +99,19 @@ def rounded(array: FloatMatrix) -> FloatMatrix:
 
 def array_digest(array: NDArray[Any]) -> str:
     """SHA-256 over shape, type and little-endian content."""
+    known = _DIGESTS.get(id(array))
+    if known is not None and known[0]() is array:
+        return known[1]
     contiguous = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     digest = hashlib.sha256(f"{contiguous.dtype.str}{contiguous.shape}".encode())
-    digest.update(contiguous.tobytes())
+    digest.update(contiguous.reshape(-1).view(np.uint8))
     return digest.hexdigest()
+
+
+def _remember(array: NDArray[Any], digest: str) -> None:
+    """Of an array that nobody can change: its digest need not be told again as long as it is there."""
+    key = id(array)
+    _DIGESTS[key] = weakref.ref(array, lambda _: _DIGESTS.pop(key, None)), digest
 
 
 def load_array(folder: Path, reference: dict[str, Any]) -> NDArray[Any]:
@@ -125,6 +136,8 @@ def load_array(folder: Path, reference: dict[str, Any]) -> NDArray[Any]:
         )
     if reference.get("sha256") != array_digest(array):
         raise ValueError(f"side file {name!r} is not the one this document was written with (sha256 differs)")
+    # It stands on bytes, which are never written.
+    _remember(array, reference["sha256"])
     return array
 
 

@@ -172,13 +172,13 @@ def _above_caps(
     triple of hosts. Bounds are the same both ways, so half of the pairs say all.
     """
     rows = np.ascontiguousarray(columns.T, dtype=np.float32)
-    more = excess.astype(np.float32)
-    limit = (distance / factor * (1.0 + _MARGIN)).astype(np.float32)
+    limit = distance / factor * (1.0 + _MARGIN)
     for host in range(len(distance)):
-        detour = rows[:, host + 1 :] + more[host]
-        np.maximum(detour, rows[:, host, None] + more[host + 1 :], out=detour)
-        below = (detour < limit[host, host + 1 :]).view(np.uint8).sum(axis=0, dtype=np.uint8)
-        yield host + 1 + np.flatnonzero(below >= kth)
+        # A detour is below the limit when both of its halves are.
+        later = slice(host + 1, None)
+        below = rows[:, later] < (limit[host, later] - excess[host]).astype(np.float32)
+        below &= rows[:, host, None] < (limit[host, later] - excess[later]).astype(np.float32)
+        yield host + 1 + np.flatnonzero(below.view(np.uint8).sum(axis=0, dtype=np.uint8) >= kth)
 
 
 def unidentified_pairs(measured: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -199,6 +199,11 @@ def hold_out(measured: NDArray[np.bool_], *, share: float, seed: int) -> NDArray
     spare = (measured.sum(axis=1) // 3).tolist()
     hidden = np.zeros_like(measured)
     order = np.random.default_rng(seed).permutation(len(rows))
+    first = rows[order[:wanted]], columns[order[:wanted]]
+    if (np.bincount(np.concatenate(first), minlength=len(measured)) <= spare).all():
+        # So it is where most pairs were measured: the first ones will do.
+        hidden[first] = hidden[first[::-1]] = True
+        return hidden
     for i, j in zip(rows[order].tolist(), columns[order].tolist()):
         if wanted == 0:
             break

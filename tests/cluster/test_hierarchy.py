@@ -28,7 +28,7 @@ def test_trees_grown_at_once_are_scipys(n: int, seed: int) -> None:
         np.testing.assert_array_equal(np.sort(tree[:, :2], axis=1), expected[:, :2])
 
 
-@pytest.mark.parametrize("n", [2, 3, 8, 24, 25, 40])
+@pytest.mark.parametrize("n", [2, 3, 8, 40, 41])
 def test_scores_at_once_are_those_of_each_matrix_and_of_its_best_cut(n: int) -> None:
     levels = drawn(n, n)
     everything = np.ones(levels.shape[1], dtype=bool)
