@@ -107,10 +107,9 @@ class _Problem:
         self._pairs = float(self._xp.sum(mask))
         self._alpha = alpha
         self._with_heights = heights
-        # Arrays of the library's own: its `clip` takes plain numbers, and checks them anew at every step.
         self._zero = 0.0 * target[0, 0]
         self._delta = huber_delta
-        self._limits = (self._zero - (huber_delta or 0.0), self._zero + (huber_delta or 0.0))
+        self._limits = (-(huber_delta or 0.0), huber_delta or 0.0)
         n = target.shape[0]
         # Rows at a time that stay in a processor's cache; a device has no such need.
         self._rows = max(_CELLS_AT_ONCE // n, 1) if isinstance(target, np.ndarray) else n
@@ -132,7 +131,7 @@ class _Problem:
         for length, residual in self._blocks(points, free):
             slope = residual
             if self._delta is not None:
-                slope = xp.minimum(xp.maximum(residual, self._limits[0]), self._limits[1])
+                slope = xp.clip(residual, *self._limits)
             if self._alpha == 1.0:
                 pull = slope / length
             else:
@@ -168,7 +167,7 @@ class _Problem:
             rows = slice(start, start + self._rows)
             between = squares[:, rows, None] + squares[:, None, :]
             between -= xp.matmul(twice[:, rows, :], across)
-            between = xp.maximum(between, self._zero)
+            between = xp.clip(between, 0.0, math.inf)
             between += _SOFT_ZERO**2
             length = xp.sqrt(between)
             model = length if self._alpha == 1.0 else length**self._alpha
