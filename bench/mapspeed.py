@@ -102,6 +102,9 @@ def one_map(scan: Path, began_s: float) -> dict[str, float]:
     """
     import importlib
 
+    from netprobe.cli.numerics import load_numerics
+
+    load_numerics()
     for name in LATE:
         importlib.import_module(name)
     from netprobe.cli.mapping import map_
