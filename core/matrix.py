@@ -22,6 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import PlainSerializer, PlainValidator, SerializationInfo, ValidationInfo, WithJsonSchema
 
+from netprobe.core.decimals import row_texts
+
 FloatMatrix = NDArray[np.float64]
 INLINE_HOSTS = 256
 SIGNIFICANT_DIGITS = 9
@@ -209,11 +211,13 @@ class Ready:
     pydantic would copy them cell by cell, and rounding walk them again. ``key`` marks their stand-ins; it is
     drawn anew each time, so that nothing which a document holds can be taken for one.
 
-    canonical: the document is written to be hashed. What has its canonical text at hand puts that into ``texts``.
+    as_text: the document is written and not looked at, so matrices may stand in it as `RowTexts`. canonical: it is
+    written to be hashed, and what has its canonical text at hand puts that into ``texts``.
     """
 
     key: str = field(default_factory=lambda: secrets.token_hex(16))
     parts: list[Any] = field(default_factory=list)
+    as_text: bool = False
     canonical: bool = False
     texts: list[str] = field(default_factory=list)
 
@@ -243,7 +247,12 @@ def _serialize(array: FloatMatrix, info: SerializationInfo) -> Any:
     context = info.context or {}
     side = context.get("side")
     if len(array) <= INLINE_HOSTS or side is None:
-        return set_aside(info, to_rows(rounded(array)))
+        ready = context.get("ready")
+        if ready is None or not ready.as_text or not len(array):
+            return set_aside(info, to_rows(rounded(array)))
+        if ready.canonical:
+            return ready.stand_in("[[" + "],[".join(row_texts(rounded(array), ",")) + "]]")
+        return set_aside(info, row_texts(rounded(array), ", "))
     digest = array_digest(array)
     key = digest[:16]
     side.arrays[key] = array
