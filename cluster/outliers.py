@@ -199,7 +199,7 @@ def _delayed(
 
 
 def _links(over: NDArray[np.float64]) -> tuple[SlowLink, ...]:
-    first, second = np.triu_indices(len(over), 1)
+    first, second = ends_of(len(over))
     values = over[first, second]
     known = np.isfinite(values)
     if not known.any():
@@ -214,7 +214,7 @@ def _links(over: NDArray[np.float64]) -> tuple[SlowLink, ...]:
 
 
 def _asymmetric(raw: NDArray[np.float64], floor: float) -> tuple[AsymmetricLink, ...]:
-    first, second = np.triu_indices(len(raw), 1)
+    first, second = ends_of(len(raw))
     there = np.log(np.maximum(raw[first, second], floor)) - np.log(np.maximum(raw[second, first], floor))
     known = np.isfinite(there)
     if not known.any():

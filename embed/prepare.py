@@ -185,6 +185,8 @@ def unidentified_pairs(measured: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """(N, N): true where no chain of measured pairs joins the two hosts."""
     from scipy.sparse.csgraph import connected_components
 
+    if measured.sum() == len(measured) * (len(measured) - 1):
+        return np.zeros(measured.shape, dtype=np.bool_)
     _, island = connected_components(measured, directed=False)
     return np.asarray(island[:, None] != island[None, :], dtype=np.bool_)
 
