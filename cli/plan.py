@@ -17,6 +17,12 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+AlgorithmOption = Annotated[
+    str,
+    typer.Option(
+        "--algorithm", metavar="NAME", help=f"Whose cost counts: {ALGORITHMS_LISTED} (docs/planning.md)."
+    ),
+]
 ObjectiveOption = Annotated[
     str,
     typer.Option("--objective", help="sum of the ring's one-way times, or bottleneck: its slowest hop."),
@@ -41,14 +47,7 @@ def order(
         str | None,
         typer.Option("--hosts", help="Hosts in their given order, with slots (the map's own otherwise)."),
     ] = None,
-    algorithm: Annotated[
-        str,
-        typer.Option(
-            "--algorithm",
-            metavar="NAME",
-            help=f"Whose cost counts: {ALGORITHMS_LISTED} (docs/planning.md).",
-        ),
-    ] = "ring",
+    algorithm: AlgorithmOption = "ring",
     size: Annotated[
         str | None,
         typer.Option(

@@ -31,7 +31,7 @@ from netprobe.cli.mapping import (
 from netprobe.cli.option_groups import grouped
 from netprobe.cli.numerics import load_numerics
 from netprobe.cli.output import JsonOption, Output, PutAsideOption, QuietOption, SeedOption
-from netprobe.cli.plan import ObjectiveOption, RootOption
+from netprobe.cli.plan import AlgorithmOption, ObjectiveOption, RootOption
 from netprobe.cli.probing import (
     Asked,
     DryRunOption,
@@ -101,6 +101,7 @@ def scan(
     method: MethodOption = "ensemble",
     alpha: AlphaOption = None,
     like: LikeOption = None,
+    algorithm: AlgorithmOption = "ring",
     objective: ObjectiveOption = "sum",
     root: RootOption = None,
     format_: FormatOption = "openmpi",
@@ -180,6 +181,7 @@ def scan(
             streams=streams,
         ),
         map=mapping,
+        algorithm=algorithm,
         objective=check_objective(objective),
         root=root,
         format_name=format_,

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 MapOption = Annotated[
     Path | None, typer.Option("--map", metavar="MAP", help="The map.json of the plan: predicts any order.")
 ]
+CapacityOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--capacity", metavar="CAPACITY", help="A capacity.json: predicts times, shared uplinks in them."
+    ),
+]
 SizeOption = Annotated[
     str | None, typer.Option("--size", help="Of the buffer on each host (what the plan priced, or 32MB).")
 ]
@@ -65,6 +71,7 @@ def verify(
     *,
     plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan.json of kind order.")],
     map_: MapOption = None,
+    capacity: CapacityOption = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File to write (verify.json beside the plan).")
     ] = None,
@@ -87,6 +94,7 @@ def verify(
 ) -> int:
     """Run the plan's order against another one on the hosts, and say which is faster."""
     from netprobe.cli.progress import ScanProgress
+    from netprobe.core.capacity import Capacity
     from netprobe.core.document import load_document
     from netprobe.core.errors import InputError
     from netprobe.core.map import Map
@@ -130,10 +138,11 @@ def verify(
         program=program,
     )
     mapped = load_document(Map, map_) if map_ is not None else None
+    measured = load_document(Capacity, capacity) if capacity is not None else None
     baseline = load_baseline(against)
     if not by_mpirun:
         launcher.check(plan.hosts)
-    inputs = [plan_file, *filter(None, (map_,)), *reach.inputs()]
+    inputs = [plan_file, *filter(None, (map_, capacity)), *reach.inputs()]
     inputs += input_files(against) if baseline.hosts is not None else []
     files.prepare_file(path, kind="verify", force=force, inputs=inputs)
     output = Output(json=json, quiet=quiet)
@@ -142,6 +151,7 @@ def verify(
             plan,
             launcher=launcher,
             map_=mapped,
+            capacity=measured,
             against=baseline,
             algorithm=algorithm,
             orders=orders,

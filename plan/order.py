@@ -110,9 +110,7 @@ def build_order_plan(
 
     Raises InputError for a missing or impossible cost, an unknown root or algorithm, or when no host is left.
     """
-    model = cost_model(algorithm)
-    if objective == "bottleneck" and algorithm != "ring":
-        raise InputError(f"the objective bottleneck is one of the algorithm ring, and not of {algorithm}")
+    model = checked_model(algorithm, objective)
     names = [host.name for host in hosts]
     ranked = _ranked(names, left_out)
     _check_limits(model, time_s, exact_s, len(ranked))
@@ -351,6 +349,13 @@ def _check_limits(model: CostModel, time_s: float | None, exact_s: float | None,
                 f"an exact search of {model.name}: its own solver proves small rings, leave it out"
             )
         check_polish(hosts)
+
+
+def checked_model(algorithm: str, objective: Objective) -> CostModel:
+    """The cost model. Raises InputError for an unknown algorithm, or an objective that is not one of it."""
+    if objective == "bottleneck" and algorithm != "ring":
+        raise InputError(f"the objective bottleneck is one of the algorithm ring, and not of {algorithm}")
+    return cost_model(algorithm)
 
 
 def _ranked(names: Sequence[str], left_out: Sequence[str]) -> list[str]:

@@ -14,6 +14,7 @@ import pytest
 from netprobe.cli.entry import run
 from netprobe.core.document import load_document
 from netprobe.core.map import Map
+from netprobe.core.plan import OrderPlan
 from netprobe.core.scan import Measurement, Scan
 from netprobe.pipeline import files, map_scan
 from netprobe.plan import load_plan, verify_against_map
@@ -180,3 +181,13 @@ def test_a_map_of_endless_distances_is_one_line(
     assert run(["plan", "order", str(tmp_path / "map.json"), "--algorithm", algorithm]) == 2
     err = capsys.readouterr().err
     assert "is 1e+308: at most 1e+09 is needed" in err and err.count("\n") == 1
+
+
+def test_a_scan_orders_for_the_algorithm_that_is_asked_for(tmp_path: Path) -> None:
+    quick = ["--via", "local", "--probes", "5", "--interval", "0.001", "--only", "plan"]
+    assert (
+        run(["scan", "--hosts", "a,b,c,d", *quick, "--algorithm", "bcube", "--out", str(tmp_path / "out")])
+        == 0
+    )
+    plan = load_plan(tmp_path / "out" / "plan.json")
+    assert isinstance(plan, OrderPlan) and plan.algorithm == "bcube"

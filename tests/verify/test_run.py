@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netprobe.cli.entry import run
+from netprobe.core.capacity import Capacity, Resource
 from netprobe.core.document import load_document
 from netprobe.core.errors import InputError, InterruptedScanError, NothingMeasuredError
 from netprobe.core.hosts import make_host
@@ -98,6 +99,58 @@ def test_other_algorithms_run_against_random_orders(planned: tuple[Map, OrderPla
     assert document.algorithm == document.ran == algorithm and document.comparison.pairs >= 2
     assert len(document.orders) == 9 and document.proved == len(document.repetitions)
     assert all(one.predicted_s for one in document.orders)
+
+
+def capacity_of(map_: Map, *, without: str = "") -> Capacity:
+    """Hosts of 8 MB/s whose racks' uplinks carry 8 MB/s as well."""
+    names = [host.name for host in map_.hosts]
+    ids = [f"{kind}:{name}" for kind in ("tx", "rx") for name in names]
+    ids += [f"{kind}:{group.id}" for kind in ("up", "down") for group in map_.groups]
+    return Capacity(
+        status="ok",
+        hosts=list(map_.hosts),
+        groups=list(map_.groups),
+        resources=[
+            Resource(id=id_, kind=id_.partition(":")[0], bytes_per_s=8e6, shared_by=[])
+            for id_ in ids
+            if id_ != without
+        ],
+        oversubscription=[],
+        tests=[],
+        duration_s=1.0,
+    )
+
+
+def test_measured_capacities_predict_times_with_shared_uplinks_in_them(
+    planned: tuple[Map, OrderPlan], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each of ten rounds moves a sixth of 48 kB a host; where k hosts send out of a rack it takes k times as long."""
+    map_, plan = planned
+    files.save(capacity_of(map_), tmp_path / "capacity.json")
+    files.save(plan, tmp_path / "plan.json")
+    command = [
+        "verify",
+        str(tmp_path / "plan.json"),
+        "--capacity",
+        str(tmp_path / "capacity.json"),
+        "--via",
+        "local",
+    ]
+    assert run([*command, "--size", "48kB", "--time", "1s", "--orders", "3"]) == 0
+    assert "predicted by the measured capacities of hosts and uplinks: " in capsys.readouterr().out
+    document = load_document(Verify, tmp_path / "verify.json")
+    rack = {name: group.id for group in map_.groups for name in group.hosts}
+    for one in document.orders:
+        hops = list(zip(one.order, [*one.order[1:], one.order[0]], strict=True))
+        most = max(sum(rack[a] == id_ != rack[b] for a, b in hops) for id_ in rack.values())
+        assert one.predicted_s == pytest.approx(10 * 8000 / 8e6 * most)
+    proposed, given = document.orders[:2]
+    assert proposed.predicted_s and given.predicted_s
+    assert document.comparison.predicted_ratio == pytest.approx(given.predicted_s / proposed.predicted_s)
+    assert document.parents[1].schema_ == "netprobe.capacity/1.0"
+    files.save(capacity_of(map_, without=f"up:{map_.groups[1].id}"), tmp_path / "capacity.json")
+    assert run([*command, "--force"]) == 2
+    assert f"the capacity of up:{map_.groups[1].id} was not measured" in capsys.readouterr().err
 
 
 class Watch:
