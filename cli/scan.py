@@ -28,8 +28,8 @@ from netprobe.cli.mapping import (
     LikeOption,
     MethodOption,
 )
-from netprobe.cli.option_groups import grouped
 from netprobe.cli.numerics import load_numerics
+from netprobe.cli.option_groups import grouped
 from netprobe.cli.output import JsonOption, Output, PutAsideOption, QuietOption, SeedOption
 from netprobe.cli.plan import AlgorithmOption, ObjectiveOption, RootOption
 from netprobe.cli.probing import (

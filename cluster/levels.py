@@ -110,7 +110,7 @@ class HostEffects:
             # Of all pairs the normal matrix is a multiple of one plus ones everywhere, whose inverse is known.
             own = self.n - 2 + _RIDGE * (self.n - 1)
             return np.asarray((np.eye(self.n) - 1.0 / (own + self.n)) / own)
-        return np.linalg.inv(self._normal(np.ones(len(self.first))))
+        return np.asarray(np.linalg.inv(self._normal(np.ones(len(self.first)))), dtype=np.float64)
 
     def _normal(self, weight: Vector) -> Vector:
         matrix = np.zeros((self.n, self.n))

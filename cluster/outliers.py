@@ -178,9 +178,7 @@ def _delayed(
     Inside it is a fourth of what is expected at least; outside, where most links may be far, it may be little
     of it. One that shows inside only is a host of another group, or a group inside a group.
     """
-    inside, outside = (
-        row_medians(np.where(kind, matrix - expected, np.nan)) for kind in (same, ~same)
-    )
+    inside, outside = (row_medians(np.where(kind, matrix - expected, np.nan)) for kind in (same, ~same))
     if np.isnan(inside).all() or np.isnan(outside).all():
         return np.zeros(len(matrix), dtype=bool)
     near = row_medians(np.where(same & np.isfinite(matrix), expected, np.nan))

@@ -106,7 +106,7 @@ def array_digest(array: NDArray[Any]) -> str:
         return known[1]
     contiguous = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     digest = hashlib.sha256(f"{contiguous.dtype.str}{contiguous.shape}".encode())
-    digest.update(contiguous.reshape(-1).view(np.uint8))
+    digest.update(contiguous.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
 
 

@@ -40,5 +40,8 @@ def row_medians(values: NDArray[np.float64], *, none: float = np.nan) -> NDArray
     # NaN sorts last, so the finite ones stand in front.
     ordered = np.sort(np.where(finite, values, np.nan), axis=1)
     rows = np.arange(len(values))
-    low, high = ordered[rows, np.maximum(count - 1, 0) // 2], ordered[rows, np.minimum(count // 2, values.shape[1] - 1)]
+    low, high = (
+        ordered[rows, np.maximum(count - 1, 0) // 2],
+        ordered[rows, np.minimum(count // 2, values.shape[1] - 1)],
+    )
     return np.where(count > 0, (low + high) / 2, none)

@@ -318,7 +318,9 @@ def _canonical_records(table: VisitTable) -> str:
             columns.append([f',"{key}":{value!r}' for value in rounded(column).tolist()])
             continue
         values, places = np.unique(column, return_inverse=True)
-        kept = [None if value < 0 and (key in _TEXTS or key in _PORTS) else value for value in values.tolist()]
+        kept = [
+            None if value < 0 and (key in _TEXTS or key in _PORTS) else value for value in values.tolist()
+        ]
         shown = [None if value is None else codes[value] if key in _TEXTS else value for value in kept]
         entries = ["" if one is None else f',"{key}":{one}' for one in shown]
         columns.append([entries[place] for place in places.ravel().tolist()])

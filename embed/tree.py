@@ -67,7 +67,7 @@ def _joined_at(levels: NDArray[np.float64]) -> NDArray[np.float64]:
 
     least = levels.min(axis=1)
     trees = [linkage(level - low, "average") for level, low in zip(levels, least)]
-    return joined_at(np.stack(trees)) + least[:, None]
+    return np.asarray(joined_at(np.stack(trees)) + least[:, None])
 
 
 def _square(

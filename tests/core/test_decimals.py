@@ -35,4 +35,6 @@ def test_every_power_of_ten_is_written_as_python_writes_it(digits: int) -> None:
     edges = [10 ** (digits - 1), 10**digits - 1, 10**digits]
     whole[:, :3] = edges
     powers = np.arange(-25, 16)[:, None]
-    assert_as_python_writes_it(np.array([[float(f"{w}e{p}") for w in row] for row, p in zip(whole.tolist(), powers.ravel())]))
+    assert_as_python_writes_it(
+        np.array([[float(f"{w}e{p}") for w in row] for row, p in zip(whole.tolist(), powers.ravel())])
+    )

@@ -122,4 +122,7 @@ def test_the_canonical_text_of_visits_is_that_of_their_records() -> None:
     table = VisitTable.of(records)
     ready = Ready(canonical=True)
     stand_in = _serialize(table, SimpleNamespace(context={"ready": ready, "side": None}))
-    assert ready.put_in(json.dumps({"a": stand_in, "b": 1})) == f'{{"a": {canonical_text(_records(table))}, "b": 1}}'
+    assert (
+        ready.put_in(json.dumps({"a": stand_in, "b": 1}))
+        == f'{{"a": {canonical_text(_records(table))}, "b": 1}}'
+    )
