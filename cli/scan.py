@@ -28,6 +28,7 @@ from netprobe.cli.mapping import (
     LikeOption,
     MethodOption,
 )
+from netprobe.cli.numerics import load_numerics
 from netprobe.cli.option_groups import grouped
 from netprobe.cli.output import JsonOption, Output, PutAsideOption, QuietOption, SeedOption
 from netprobe.cli.plan import AlgorithmOption, ObjectiveOption, RootOption
@@ -125,6 +126,7 @@ def scan(
     if lab is not None and rootless.is_needed():
         rootless.enter_own()  # first: nothing that starts threads is loaded yet
         Output(json=json, quiet=quiet).note(rootless.NOTE)
+    load_numerics()
     from netprobe.cli.launching import KNOW_THEIR_HOSTS, hosts_or_selector
     from netprobe.cli.mapping import map_options
     from netprobe.cli.plan import check_objective

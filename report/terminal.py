@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,6 +13,7 @@ from rich.text import Text
 
 from netprobe.core.map import Map
 from netprobe.core.matrix import FloatMatrix
+from netprobe.core.medians import median, quantile
 from netprobe.core.plan import OrderPlan
 from netprobe.core.scan import Scan
 from netprobe.report.missing import missing_lines
@@ -55,14 +57,18 @@ def heat_map(scan: Scan, map_: Map, *, width: int, encoding: str = "utf-8") -> R
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
     what, show = (_rtt(scan), seconds) if map_.grouped_by == "rtt" else ("goodput", _goodput)
     # On a log scale that one far link cannot stretch: what lies above its end is the darkest all the same.
-    top = max(float(np.quantile(known, 0.95)), low) if known.size else 0.0
+    top = max(quantile(known, 0.95), low) if known.size else 0.0
     least = 1e-9 if map_.grouped_by == "rtt" else 1e-15
     levels = np.geomspace(max(low, least), max(top, low, least) * (1 + 1e-9), 6)[1:-1]
+    # A cell is its shade's number, -1 where nothing was read, -2 on the diagonal.
+    marks = np.where(np.isnan(cells), -1, np.searchsorted(levels, cells))
+    if step == 1:
+        np.fill_diagonal(marks, -2)
     lines = []
-    for i, name in enumerate(names):
+    for name, row in zip(names, marks.tolist()):
         line = Text(name[:label].ljust(label) + "  ")
-        for j in range(len(names)):
-            line.append_text(_cell(cells[i, j], levels, shades, gap, diagonal=i == j and step == 1))
+        for mark, alike in itertools.groupby(row):
+            line.append(*_cells(mark, len(list(alike)), shades, gap))
         lines.append(line)
     legend = Text(f"{what} from {show(low)} ", style="dim")
     for shade, colour in zip(shades, _COLOURS):
@@ -114,13 +120,11 @@ def _marks(encoding: str) -> tuple[str, str]:
     return SHADES, MISSING
 
 
-def _cell(value: float, levels: FloatMatrix, shades: str, gap: str, *, diagonal: bool) -> Text:
-    if diagonal:
-        return Text("\\ ", style="dim")
-    if value != value:
-        return Text(gap * 2, style="dim")
-    level = int(np.searchsorted(levels, value))
-    return Text(shades[level] * 2, style=_COLOURS[level])
+def _cells(mark: int, count: int, shades: str, gap: str) -> tuple[str, str]:
+    """``count`` like cells in a row: their characters, and the style of these."""
+    if mark < 0:
+        return ("\\ " if mark == -2 else gap * 2) * count, "dim"
+    return shades[mark] * 2 * count, _COLOURS[mark]
 
 
 def group_table(map_: Map) -> Table:
@@ -138,14 +142,15 @@ def group_table(map_: Map) -> Table:
     table.add_column("hosts", overflow="fold")
     for group in map_.groups:
         inside = [index[name] for name in group.hosts]
-        across = [i for i in placed if i not in set(inside)]
+        members = set(inside)
+        across = [i for i in placed if i not in members]
         pairs = distance[np.ix_(inside, inside)][np.triu_indices(len(inside), 1)]
         between = distance[np.ix_(inside, across)]
         table.add_row(
             group.id,
             str(len(inside)),
-            show(float(np.median(pairs)) if pairs.size else None),
-            show(float(np.median(between)) if between.size else None),
+            show(median(pairs) if pairs.size else None),
+            show(median(between) if between.size else None),
             group.leader,
             fold_names(group.hosts),
         )
