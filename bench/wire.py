@@ -33,7 +33,7 @@ from netprobe.verify.correlate import correlate
 from netprobe.verify.library import Library, LibrarySession
 from netprobe.verify.run import Contender, Contenders, VerifyOptions, run_verify
 
-PARTS = ("mpi", "gloo", "algorithms", "prediction")
+PARTS = ("mpi", "gloo", "algorithms", "agents", "prediction")
 MODELS = {
     "halving-doubling": "halving-doubling",
     "recursive-doubling": "recursive-doubling",
@@ -41,6 +41,14 @@ MODELS = {
 }
 """Whose cost the order is planned for. Open MPI's binomial tree has no model; NCCL's is the nearest to it."""
 OTHERS = ("halving-doubling", "recursive-doubling", "tree")
+BY_AGENTS = (
+    "chunked-ring",
+    "halving-doubling",
+    "recursive-doubling",
+    "bcube",
+    "double-binary-tree",
+    "nccl-tree",
+)
 RESAMPLES = 4000
 
 Names = list[str]
@@ -195,6 +203,29 @@ def other_row(name: str, fleet: Fleet, options: argparse.Namespace) -> list[str]
         return [name, *summary(race(session, fleet, orders, options.size, 1))]
 
 
+def by_agents(fleet: Fleet, algorithm: str, options: argparse.Namespace) -> list[str]:
+    """An algorithm run by netprobe's agents in the order planned for it, against random ones in turn."""
+    planned_for(fleet, algorithm)
+    plan, capacity = fleet.folder / f"{algorithm}.json", fleet.folder / "capacity.json"
+    argv = [sys.executable, "-m", "netprobe", "verify", str(plan), "--capacity", str(capacity), "--json"]
+    argv += ["--via", fleet.lab.via_template, "--python", sys.executable, "--against", "random"]
+    argv += ["--size", f"{options.agents_size}", "--time", f"{options.agents_time}s", "--precision", "2%"]
+    argv += ["--out", str(fleet.folder / f"verify-{algorithm}.json")]
+    done = subprocess.run(
+        argv, capture_output=True, text=True, timeout=options.agents_time + 200, check=False
+    )
+    if done.returncode != 0:
+        raise SystemExit(f"netprobe verify failed: {done.stderr.strip()}")
+    found = json.loads(done.stdout)["comparison"]
+    interval = f"({found['low']:.2f} .. {found['high']:.2f})"
+    return [
+        algorithm,
+        f"{found['ratio']:.2f} {interval}",
+        f"{found['pairs']}",
+        f"{found['predicted_ratio']:.2f}",
+    ]
+
+
 def stratified(fleet: Fleet, each: int, seed: int) -> list[Names]:
     """``each`` orders for every number of crossings of the worst uplink, from 1 to a rack's hosts."""
     rng = random.Random(seed)
@@ -280,6 +311,13 @@ def libraries(fleet: Fleet, parts: Sequence[str], options: argparse.Namespace) -
             table(("Open MPI, each in its own order", *shown), [other_row(name, fleet, options)])
 
 
+def agents(fleet: Fleet, options: argparse.Namespace) -> None:
+    """The table of netprobe's agents."""
+    for name in options.agents.split(","):  # each as it comes: they take a minute
+        cells = by_agents(fleet, name, options)
+        table(("agents, each in its own order", "random / netprobe", "pairs", "predicted"), [cells])
+
+
 def main() -> None:
     """Run the parts and print their tables."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -290,6 +328,9 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=1, help="trials of each random order")
     parser.add_argument("--other-orders", type=int, default=5, help="random orders for each other algorithm")
     parser.add_argument("--others", default=",".join(OTHERS), help=f"some of {','.join(OTHERS)}")
+    parser.add_argument("--agents", default=",".join(BY_AGENTS), help=f"some of {','.join(BY_AGENTS)}")
+    parser.add_argument("--agents-size", default="4MB", help="of a buffer")
+    parser.add_argument("--agents-time", type=int, default=60, help="seconds for each algorithm")
     parser.add_argument(
         "--each", type=int, default=8, help="orders a number of crossings, for the prediction"
     )
@@ -308,9 +349,12 @@ def main() -> None:
     if set(parts) & {"mpi", "gloo", "algorithms"}:
         with scanned(options.rate, options.seed) as fleet:
             libraries(fleet, parts, options)
-    if "prediction" in parts:
+    if set(parts) & {"agents", "prediction"}:
         with scanned(options.prediction_rate, options.seed, "rtt,capacity") as fleet:
-            prediction(fleet, options)
+            if "agents" in parts:
+                agents(fleet, options)
+            if "prediction" in parts:
+                prediction(fleet, options)
     print(f"load of the machine (1, 5, 15 minutes): {', '.join(f'{load:.1f}' for load in os.getloadavg())}")
     print(f"wall time: {time.monotonic() - began:.0f} s")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +10,7 @@ import typer
 
 from netprobe.cli.addresses import Addresses
 from netprobe.cli.algorithms import ALGORITHMS_LISTED
-from netprobe.cli.launching import Reach
+from netprobe.cli.launching import Reach, hinting
 from netprobe.cli.option_groups import grouped
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
 
@@ -21,6 +19,12 @@ if TYPE_CHECKING:
 
 MapOption = Annotated[
     Path | None, typer.Option("--map", metavar="MAP", help="The map.json of the plan: predicts any order.")
+]
+CapacityOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--capacity", metavar="CAPACITY", help="A capacity.json: predicts times, shared uplinks in them."
+    ),
 ]
 SizeOption = Annotated[
     str | None, typer.Option("--size", help="Of the buffer on each host (what the plan priced, or 32MB).")
@@ -65,6 +69,7 @@ def verify(
     *,
     plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan.json of kind order.")],
     map_: MapOption = None,
+    capacity: CapacityOption = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File to write (verify.json beside the plan).")
     ] = None,
@@ -87,6 +92,7 @@ def verify(
 ) -> int:
     """Run the plan's order against another one on the hosts, and say which is faster."""
     from netprobe.cli.progress import ScanProgress
+    from netprobe.core.capacity import Capacity
     from netprobe.core.document import load_document
     from netprobe.core.errors import InputError
     from netprobe.core.map import Map
@@ -130,18 +136,20 @@ def verify(
         program=program,
     )
     mapped = load_document(Map, map_) if map_ is not None else None
+    measured = load_document(Capacity, capacity) if capacity is not None else None
     baseline = load_baseline(against)
     if not by_mpirun:
         launcher.check(plan.hosts)
-    inputs = [plan_file, *filter(None, (map_,)), *reach.inputs()]
+    inputs = [plan_file, *filter(None, (map_, capacity)), *reach.inputs()]
     inputs += input_files(against) if baseline.hosts is not None else []
     files.prepare_file(path, kind="verify", force=force, inputs=inputs)
     output = Output(json=json, quiet=quiet)
-    with ScanProgress(output) as progress, _hinting(reach.via is None and not by_mpirun):
+    with ScanProgress(output) as progress, hinting(reach.via is None and not by_mpirun):
         result = verify_order(
             plan,
             launcher=launcher,
             map_=mapped,
+            capacity=measured,
             against=baseline,
             algorithm=algorithm,
             orders=orders,
@@ -156,20 +164,6 @@ def verify(
     output.say(f"wrote {path}")
     output.result({"file": str(path)} | verify_summary(result))
     return 0 if result.status == "ok" else 3
-
-
-@contextlib.contextmanager
-def _hinting(wanted: bool) -> Iterator[None]:
-    """Where nobody came up and no way in was named, the likeliest reason is that."""
-    from netprobe.core.errors import NothingMeasuredError
-    from netprobe.pipeline.verifying import NothingVerifiedError
-
-    try:
-        yield
-    except NothingVerifiedError as error:
-        if not wanted or any(host.status == "ok" for host in error.document.hosts):
-            raise
-        raise NothingMeasuredError(f"{error} (no --via was given: is it the scan's way in?)") from None
 
 
 def share(text: str, option: str) -> float:

@@ -31,7 +31,8 @@ from netprobe.pipeline.planning import plan_order
 from netprobe.pipeline.resuming import find_earlier
 from netprobe.pipeline.scanning import scan
 from netprobe.pipeline.scoring import Score, score_map
-from netprobe.pipeline.verifying import NothingVerifiedError, verify_order
+from netprobe.pipeline.verifying import NothingVerifiedError, has_all_rates, verify_order
+from netprobe.plan.order import checked_model
 from netprobe.probe.addressing import check_given
 from netprobe.probe.capacity.run import MOST_AT_ONCE, CapacityOptions
 from netprobe.probe.estimate import PhaseEstimate
@@ -60,6 +61,7 @@ class ChainOptions:
     scan: ScanOptions = field(default_factory=ScanOptions)
     measuring: Measuring = field(default_factory=Measuring)
     map: MapOptions = field(default_factory=MapOptions)
+    algorithm: str = "ring"
     objective: Objective = "sum"
     root: str | None = None
     format_name: str = "openmpi"
@@ -97,6 +99,7 @@ class Chain:
 
 def check_chain(options: ChainOptions, hosts: Sequence[Host]) -> None:
     """Refuse, before a packet leaves, what a later stage could not do. Raises InputError."""
+    checked_model(options.algorithm, options.objective)
     if options.root is not None and options.root not in {host.name for host in hosts}:
         raise InputError(f"--root {options.root!r} is none of the {count(len(hosts), 'host')}")
     if options.map.k is not None and options.map.k > len(hosts):
@@ -180,7 +183,13 @@ def run_chain(
         return chain
     on_stage("plan")
     planned = plan_order(
-        mapped, scan=scanned, objective=options.objective, root=options.root, seed=options.seed
+        mapped,
+        scan=scanned,
+        capacity=capacity if capacity is not None and has_all_rates(mapped, capacity) else None,
+        algorithm=options.algorithm,
+        objective=options.objective,
+        root=options.root,
+        seed=options.seed,
     )
     files.save(planned, folder / files.PLAN)
     chain = replace(chain, plan=planned)
@@ -197,7 +206,7 @@ def run_chain(
     if len(planned.order) < LEAST_HOSTS:
         text = f"the order is not verified: it takes {LEAST_HOSTS} hosts with a rank"
         return replace(chain, warnings=(*chain.warnings, text))
-    return replace(chain, verify=_verify(planned, mapped, launcher, folder, options, on_event))
+    return replace(chain, verify=_verify(planned, mapped, capacity, launcher, folder, options, on_event))
 
 
 def _capacity(
@@ -223,6 +232,7 @@ def _capacity(
 def _verify(
     planned: OrderPlan,
     mapped: Map,
+    capacity: Capacity | None,
     launcher: Launcher,
     folder: Path,
     options: ChainOptions,
@@ -234,6 +244,7 @@ def _verify(
             planned,
             launcher=launcher,
             map_=mapped,
+            capacity=capacity if capacity is not None and has_all_rates(mapped, capacity) else None,
             path=folder / files.VERIFY,
             options=options.scan,
             verify=options.verify,

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from netprobe.core.capacity import Capacity
 from netprobe.core.document import check_same_hosts
-from netprobe.core.errors import InputError, InterruptedScanError, NothingMeasuredError
+from netprobe.core.errors import InputError, NothingMeasuredError
 from netprobe.core.hosts import Host
-from netprobe.core.interrupts import noted, signals_held
+from netprobe.core.interrupts import signals_held
 from netprobe.core.map import Map
 from netprobe.core.plan import OrderPlan
 from netprobe.core.scan import ScannedHost
@@ -22,6 +23,7 @@ from netprobe.plan import load_plan, verify_against_map
 from netprobe.plan.candidates import turned
 from netprobe.plan.costs import cost_model
 from netprobe.plan.order import plain_host
+from netprobe.plan.shared_links import SharedLinks
 from netprobe.probe.events import OnEvent, ignore
 from netprobe.probe.launch import Launcher
 from netprobe.probe.options import ScanOptions
@@ -30,7 +32,7 @@ from netprobe.verify.compare import verdict_of
 from netprobe.verify.correlate import correlate
 from netprobe.verify.library import Library
 from netprobe.verify.orders import spread_orders
-from netprobe.verify.predict import Predictor
+from netprobe.verify.predict import ByCapacity, ByMap, Predictor
 from netprobe.verify.program import ON_THE_WIRE
 from netprobe.verify.run import LEAST_HOSTS, Contender, Contenders, VerifyOptions, VerifyOutcome, run_verify
 from netprobe.verify.run_library import algorithm_of, run_library
@@ -49,7 +51,10 @@ class NothingVerifiedError(NothingMeasuredError):
 
     def __init__(self, document: Verify) -> None:
         self.document = document
-        super().__init__(f"nothing was verified: {document.reason or 'see the hosts'}")
+        super().__init__(
+            f"nothing was verified: {document.reason or 'see the hosts'}",
+            nobody_up=all(host.status != "ok" for host in document.hosts),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +70,7 @@ def verify_order(
     *,
     launcher: Launcher,
     map_: Map | None = None,
+    capacity: Capacity | None = None,
     against: Baseline | None = None,
     algorithm: str | None = None,
     orders: int = 0,
@@ -79,8 +85,8 @@ def verify_order(
 
     On the addresses that the plan has, or with ``choose_addresses`` on those that ``options`` choose among what
     the hosts have. ``orders`` more, spread over the range of predicted costs, tell whether prediction and
-    measurement agree; they need ``map_``. ``library`` runs them in the
-    place of the agents.
+    measurement agree; they need ``map_`` or ``capacity``, which predicts times where both are given. ``library``
+    runs them in the place of the agents.
 
     Raises InputError for what does not belong together, NothingVerifiedError when no pair of repetitions was
     made, and InterruptedScanError after Ctrl-C; what was measured is written all the same, but for a document
@@ -89,14 +95,14 @@ def verify_order(
     against, options, verify = against or Baseline(), options or ScanOptions(), verify or VerifyOptions()
     name = algorithm or plan.algorithm
     model = cost_model(ON_THE_WIRE.get(name, name))
-    if orders and map_ is None:
+    if orders and map_ is None and capacity is None:
         raise InputError(
-            "orders at percentiles of the predicted cost need the map that predicts it: give --map"
+            "orders at percentiles of the predicted cost need what predicts it: give --map or --capacity"
         )
     if map_ is not None:
         verify_against_map(plan, map_, source="plan")
     case = _Case(
-        plan, against, Predictor(plan, map_, name) if map_ is not None else None, name, orders, verify.seed
+        plan, against, _predictor(plan, map_, capacity, name, verify.size_bytes), name, orders, verify.seed
     )
     ranked = [plain_host(host) for host in plan.hosts if host.name in set(plan.order)]
     if choose_addresses:
@@ -110,13 +116,15 @@ def verify_order(
         )
     if len(ranked) < LEAST_HOSTS:
         raise NothingVerifiedError(
-            build_verify(case, map_, VerifyOutcome(stopped=_few(len(ranked))), verify, ran, method)
+            build_verify(
+                case, [map_, capacity], VerifyOutcome(stopped=_few(len(ranked))), verify, ran, method
+            )
         )
     if orders == 0 and against.name != RANDOM and case.baseline(names) == plan.order:
         outcome = VerifyOutcome(contenders=case.contenders(names, range(len(names))))
-        document = build_verify(case, map_, outcome, verify, ran, method)
+        document = build_verify(case, [map_, capacity], outcome, verify, ran, method)
         late: list[int] = []
-        saved = _save(document, path)
+        saved = files.save_measured(document, path) if path is not None else None
     else:
         with signals_held() as late:
 
@@ -130,27 +138,38 @@ def verify_order(
                 outcome = run_library(
                     ranked, library, ran, arrange, verify, start_timeout_s=wait_s, on_event=on_event
                 )
-            document = build_verify(case, map_, outcome, verify, ran, method)
-            saved = _save(document, path)
+            document = build_verify(case, [map_, capacity], outcome, verify, ran, method)
+            saved = files.save_measured(document, path) if path is not None else None
     if outcome.interrupted or late:
-        noted()
-        made = len(document.repetitions)
-        kept = f"{'is' if made == 1 else 'are'} kept in {saved} (status {document.status})"
-        kept = kept if saved is not None else "was made" if made == 1 else "were made"
-        raise InterruptedScanError(f"interrupted: {count(made, 'run')} {kept}")
+        raise files.interrupted(count(len(document.repetitions), "run"), document.status, saved)
     if document.status == "failed":
         raise NothingVerifiedError(document)
     return document
 
 
-def _save(document: Verify, path: Path | None) -> Path | None:
-    """Where it was written: where nothing was run a good file of an earlier run stays."""
-    if path is None:
-        return None
-    if document.status == "failed" and path.exists() and not files.is_of_nothing(path, Verify.KIND):
-        return None
-    files.save(document, path)
-    return path
+def _predictor(
+    plan: OrderPlan, map_: Map | None, capacity: Capacity | None, algorithm: str, size_bytes: int
+) -> Predictor | None:
+    """Of times where the capacities are known, else of costs. Raises InputError."""
+    if capacity is not None:
+        check_same_hosts(
+            [plain_host(host) for host in plan.hosts],
+            [plain_host(host) for host in capacity.hosts],
+            what="the plan",
+            source="capacity",
+        )
+        return ByCapacity(plan, capacity, ON_THE_WIRE.get(algorithm, algorithm), size_bytes)
+    return None if map_ is None else ByMap(plan, map_, algorithm)
+
+
+def has_all_rates(map_: Map, capacity: Capacity) -> bool:
+    """Whether ``capacity`` can predict what orders of the hosts on the map take."""
+    placed = [host.name for host in map_.hosts if host.name not in set(map_.unplaced)]
+    try:
+        SharedLinks(cost_model("ring"), placed, capacity)
+    except InputError:
+        return False
+    return True
 
 
 def _few(count: int) -> str:
@@ -247,7 +266,7 @@ class _Case:
 
 def build_verify(
     case: _Case,
-    map_: Map | None,
+    parents: Sequence[Map | Capacity | None],
     outcome: VerifyOutcome,
     options: VerifyOptions,
     ran: str,
@@ -280,7 +299,7 @@ def build_verify(
         status=("ok" if whole else "partial") if ratio is not None or trivial else "failed",
         reason="; ".join(parts) or None,
         seed=options.seed,
-        parents=[plan.parent(), *([map_.parent()] if map_ is not None else [])],
+        parents=[plan.parent(), *(one.parent() for one in parents if one is not None)],
         hosts=hosts,
         algorithm=case.algorithm,
         ran=ran,
@@ -351,23 +370,28 @@ def _predicted_by(case: _Case, outcome: VerifyOutcome) -> dict[str, object]:
     """What the plan's model looked at: ``objective`` of a ring, and the bytes that it priced (null: latency alone)."""
     if outcome.contenders is None or outcome.contenders.predicted_ratio is None:
         return {}
+    if isinstance(case.predictor, ByCapacity):
+        return {"predicted_by": {"capacity": True, "size_bytes": case.predictor.size_bytes}}
     objective = case.plan.objective if case.algorithm == "ring" else None
     return {"predicted_by": {"objective": objective, "size_bytes": case.plan.size_bytes}}
 
 
 def _warnings(case: _Case, outcome: VerifyOutcome, size_bytes: int) -> list[str]:
     found = []
-    priced = case.plan.size_bytes
+    priced = None if isinstance(case.predictor, ByCapacity) else case.plan.size_bytes
     if priced is not None and priced != size_bytes:
         found.append(
             f"buffers of {size_bytes} bytes were run, and predictions are of the plan's {priced} bytes"
         )
     if case.plan.left_out:
         found.append(f"left out by the plan, for they had no reading: {', '.join(case.plan.left_out[:8])}")
-    if outcome.contenders is not None and outcome.hosts and case.orders > len(outcome.contenders.surveyed):
-        made = len(outcome.contenders.surveyed)
-        why = "all orders cost the same by the map" if not made else "there are no more"
-        found.append(f"{made} of {case.orders} orders were run: {why}")
+    if outcome.contenders is not None and outcome.hosts and case.orders:
+        chosen, ran = len(outcome.contenders.surveyed), len({one.order for one in outcome.record.survey})
+        why = "there are no more" if chosen else "all orders cost the same by the map"
+        if ran < chosen:
+            why = "it ended early" if outcome.stopped or outcome.interrupted else "the time was up (--time)"
+        if ran < case.orders:
+            found.append(f"{ran} of {case.orders} orders were run: {why}")
     return found
 
 

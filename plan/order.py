@@ -110,9 +110,7 @@ def build_order_plan(
 
     Raises InputError for a missing or impossible cost, an unknown root or algorithm, or when no host is left.
     """
-    model = cost_model(algorithm)
-    if objective == "bottleneck" and algorithm != "ring":
-        raise InputError(f"the objective bottleneck is one of the algorithm ring, and not of {algorithm}")
+    model = checked_model(algorithm, objective)
     names = [host.name for host in hosts]
     ranked = _ranked(names, left_out)
     _check_limits(model, time_s, exact_s, len(ranked))
@@ -151,12 +149,15 @@ def build_order_plan(
         order = given
     else:
         search = link if readings is None or readings.search is None else readings.search.among(kept)
-        made = _candidates(model, objective, link, search, given, seed, iterations, time_s, exact_s)
+        stays = None if readings is None or readings.stays is None else readings.stays.among(kept)
+        made = _candidates(model, objective, link, search, stays, given, seed, iterations, time_s, exact_s)
         folds = () if readings is None else readings.folds
         held = held_out_costs(model, objective, folds, kept, given, seed=seed, iterations=iterations)
         costs = {entry.kind: price(model, objective, entry.order, link) for entry in made}
-        on_search = {entry.kind: price(model, objective, entry.order, search) for entry in made}
-        choice = choose(costs, on_search, held, alike=_alike(model, objective, made, link))
+        judge = search if stays is None else stays
+        on_search = {entry.kind: price(model, objective, entry.order, judge) for entry in made}
+        repeats = readings is not None and readings.repeats
+        choice = choose(costs, on_search, held, alike=_alike(model, objective, made, link), repeats=repeats)
         chosen = next(entry for entry in made if entry.kind == choice.kind)
         order = list(chosen.order)
         cost = costs[choice.kind]
@@ -263,6 +264,7 @@ def _candidates(
     objective: Objective,
     link: LinkCost,
     search: LinkCost,
+    stays: LinkCost | None,
     given: Sequence[int],
     seed: int,
     iterations: int | None,
@@ -271,10 +273,21 @@ def _candidates(
 ) -> list[Candidate]:
     """Given, leaf, sought, and where it is asked for polished; a sum of hops is sought on the map's own costs."""
     if is_sum_ring(model, objective):
-        search = link
+        search, stays = link, None
+    judge = search if stays is None else stays
+    if model.name in RINGS:
+        search, stays = judge, None
     leaf = leaf_candidate(model, objective, link, given[0])
     sought = sought_candidate(
-        model, objective, search, given, leaf.order, seed=seed, iterations=iterations, time_s=time_s
+        model,
+        objective,
+        search,
+        given,
+        leaf.order,
+        stays=stays,
+        seed=seed,
+        iterations=iterations,
+        time_s=time_s,
     )
     found = [Candidate(kind="given", order=tuple(given)), sought]
     if not is_sum_ring(model, objective):
@@ -283,8 +296,8 @@ def _candidates(
         # What was proven of the costs searched on says nothing of the map's.
         found[-1] = Candidate(kind="ring", order=sought.order, runs=sought.runs, steps=sought.steps)
     if exact_s is not None:
-        better = polish(model, search, sought.order, seconds=exact_s, seed=seed)
-        if model.cost(better.order, search) < model.cost(sought.order, search):
+        better = polish(model, judge, sought.order, seconds=exact_s, seed=seed)
+        if model.cost(better.order, judge) < model.cost(sought.order, judge):
             found.append(Candidate(kind="polished", order=better.order))
     return found
 
@@ -351,6 +364,13 @@ def _check_limits(model: CostModel, time_s: float | None, exact_s: float | None,
                 f"an exact search of {model.name}: its own solver proves small rings, leave it out"
             )
         check_polish(hosts)
+
+
+def checked_model(algorithm: str, objective: Objective) -> CostModel:
+    """The cost model. Raises InputError for an unknown algorithm, or an objective that is not one of it."""
+    if objective == "bottleneck" and algorithm != "ring":
+        raise InputError(f"the objective bottleneck is one of the algorithm ring, and not of {algorithm}")
+    return cost_model(algorithm)
 
 
 def _ranked(names: Sequence[str], left_out: Sequence[str]) -> list[str]:

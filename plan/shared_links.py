@@ -11,46 +11,87 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from netprobe.core.capacity import Capacity, Resource
 from netprobe.core.errors import InputError
 from netprobe.plan.costs.model import CostModel
+from netprobe.plan.costs.program import Triple
+
+Orders = NDArray[np.intp]
 
 ALIKE = 0.05
 """Resources of a kind within so much of their median count as equal: no test of a second tells them apart."""
+MOST_CELLS = 1 << 19
+"""Transfers of all orders together that are priced at once."""
 
 
-def shared_time_s(model: CostModel, order: Sequence[str], capacity: Capacity, size_bytes: int) -> float:
-    """Seconds of ``size_bytes`` by ``model`` in ``order`` (host names), on the measured capacities.
+class SharedLinks:
+    """Prices orders of ``hosts`` (names) for an algorithm on measured capacities.
 
-    Raises InputError for a host that stands in no group of ``capacity``, or a resource without a reading.
+    Raises InputError for a host that stands in no group of ``capacity``, and for one of their resources that has
+    no reading there.
     """
-    ids = {name: group.id for group in capacity.groups for name in group.hosts}
-    unknown = [name for name in order if name not in ids]
-    if unknown:
-        raise InputError(f"host {unknown[0]!r} stands in no group of the capacity document")
-    rates = pooled_rates(capacity.resources)
-    total_s = 0.0
-    for transfers in model.rounds(len(order)):
-        load: Counter[str] = Counter()
-        for sender, receiver, share in transfers:
-            for resource in path(order[sender], order[receiver], ids):
-                load[resource] += share * size_bytes  # type: ignore[assignment]
-        missing = sorted(load.keys() - rates.keys())
+
+    def __init__(self, model: CostModel, hosts: Sequence[str], capacity: Capacity) -> None:
+        ids = {name: group.id for group in capacity.groups for name in group.hosts}
+        unknown = [name for name in hosts if name not in ids]
+        if unknown:
+            raise InputError(f"host {unknown[0]!r} stands in no group of the capacity document")
+        self._model = model
+        groups = sorted({ids[name] for name in hosts})
+        place = {id_: at for at, id_ in enumerate(groups)}
+        self._group = np.array([place[ids[name]] for name in hosts], dtype=np.intp)
+        # What leaves a group of one host has passed that host's own resources already.
+        alone = {
+            f"{kind}:{g.id}": np.inf for g in capacity.groups if len(g.hosts) == 1 for kind in ("up", "down")
+        }
+        rates = alone | pooled_rates(capacity.resources)
+        between = groups if len(groups) > 1 else []
+        kinds = (("tx", hosts), ("rx", hosts), ("up", between), ("down", between))
+        ids_of = [[f"{kind}:{name}" for name in names] for kind, names in kinds]
+        missing = [id_ for resources in ids_of for id_ in resources if id_ not in rates]
         if missing:
             raise InputError(
                 f"the capacity of {missing[0]} was not measured: measure it again (netprobe capacity)"
             )
-        total_s += max((sent / rates[resource] for resource, sent in load.items()), default=0.0)
-    return total_s
+        self._rates = [np.array([rates[id_] for id_ in resources]) for resources in ids_of]
+
+    def times_s(self, orders: Orders, size_bytes: int) -> NDArray[np.float64]:
+        """Seconds (K,) of a buffer of ``size_bytes`` in each of ``orders`` (K, N), indices into ``hosts``."""
+        orders = np.asarray(orders, dtype=np.intp)
+        times = np.zeros(len(orders))
+        alike = Counter(tuple(sorted(transfers)) for transfers in self._model.rounds(orders.shape[1]))
+        for transfers, often in alike.items():
+            if transfers:
+                at_once = max(1, MOST_CELLS // len(transfers))
+                for first in range(0, len(orders), at_once):
+                    part = slice(first, first + at_once)
+                    times[part] += often * size_bytes * self._round(orders[part], transfers)
+        return times
+
+    def _round(self, orders: Orders, transfers: Sequence[Triple]) -> NDArray[np.float64]:
+        """Seconds a byte of the buffer (K,): that of the fullest resource."""
+        senders, receivers, shares = (np.array(column) for column in zip(*transfers))
+        src, dst = orders[:, senders.astype(np.intp)], orders[:, receivers.astype(np.intp)]
+        from_, to = self._group[src], self._group[dst]
+        share = np.broadcast_to(shares.astype(np.float64), src.shape)
+        leaving = np.where(from_ != to, share, 0.0)
+        longest = np.zeros(len(orders))
+        passed = ((src, share), (dst, share), (from_, leaving), (to, leaving))
+        for rates, (at, load) in zip(self._rates, passed):
+            if not len(rates):
+                continue
+            rows = np.arange(len(orders))[:, None] * len(rates) + at
+            sent = np.bincount(rows.ravel(), load.ravel(), len(orders) * len(rates))
+            longest = np.maximum(longest, (sent.reshape(len(orders), len(rates)) / rates).max(axis=1))
+        return longest
 
 
-def path(src: str, dst: str, group_of: dict[str, str]) -> list[str]:
-    """Ids of the resources that a transfer passes."""
-    ends = [f"tx:{src}", f"rx:{dst}"]
-    if group_of[src] == group_of[dst]:
-        return ends
-    return [*ends, f"up:{group_of[src]}", f"down:{group_of[dst]}"]
+def shared_time_s(model: CostModel, order: Sequence[str], capacity: Capacity, size_bytes: int) -> float:
+    """Seconds of ``size_bytes`` by ``model`` in ``order`` (host names). Raises InputError as ``SharedLinks``."""
+    links = SharedLinks(model, order, capacity)
+    return float(links.times_s(np.arange(len(order))[None], size_bytes)[0])
 
 
 def pooled_rates(resources: Iterable[Resource]) -> dict[str, float]:

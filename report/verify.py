@@ -29,7 +29,7 @@ def order_table(result: Verify) -> Table:
         "median",
         "fastest",
         "slowest",
-        *(["predicted cost"] if predicted else []),
+        *(["predicted" if _by_capacity(result) else "predicted cost"] if predicted else []),
     ):
         table.add_column(column, justify="left" if column == "order" else "right")
     for number, one in enumerate(result.orders[:ROWS_SHOWN]):
@@ -52,7 +52,12 @@ def verify_text(result: Verify) -> str:
     if result.repetitions and found.ratio is not None:
         interval = "" if found.low is None else f" (95 %: {found.low:.2f} to {found.high:.2f})"
         lines.append(f"speed-up {against}: {found.ratio:.2f}x{interval}: {_WORDS[found.verdict]}")
-    if found.predicted_ratio is not None:
+    if found.predicted_ratio is not None and _by_capacity(result):
+        lines.append(
+            f"predicted by the measured capacities of hosts and uplinks: {found.predicted_ratio:.2f}x; latency is not "
+            "in it"
+        )
+    elif found.predicted_ratio is not None:
         lines.append(
             f"predicted by the plan's cost of a {_cost(result)}: {found.predicted_ratio:.2f}x; how flows share the "
             "rate of a link is not in it"
@@ -77,6 +82,11 @@ def verify_text(result: Verify) -> str:
     if result.reason is not None:
         lines.append(result.reason)
     return "\n".join(lines + [f"warning: {text}" for text in result.warnings])
+
+
+def _by_capacity(result: Verify) -> bool:
+    by = result.parameters.get("predicted_by")
+    return isinstance(by, dict) and by.get("capacity") is True
 
 
 def _cost(result: Verify) -> str:

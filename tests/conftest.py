@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,11 @@ from hypothesis import settings
 # Shared machines stall at will: a slow example is no failure.
 settings.register_profile("netprobe", deadline=None, max_examples=60)
 settings.load_profile("netprobe")
+
+# Commands that tests start find netprobe compiled, as a user's second command does: without that each of some
+# hundred compiles all of it anew, which takes longer than what most of them do.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 @pytest.fixture(scope="session")
@@ -53,11 +59,33 @@ def compiled_switch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def remember_compiling(folder: Path, compiled: Path) -> Path:
+    """A folder for the front of PATH whose ``cc`` has compiled the switch before, as compiler caches do.
+
+    It holds all that it needs, for users who may read nothing else. Anything else it leaves to the real one.
+    """
+    from netprobe.lab.switch import COMPILE_FLAGS, SOURCE, find_compiler
+
+    folder.mkdir()
+    shutil.copy(compiled, folder / "switch")
+    same = shlex.join([*COMPILE_FLAGS, "-o"])
+    (folder / "cc").write_text(
+        "#!/bin/sh\n"
+        f'if [ "$#" = {len(COMPILE_FLAGS) + 3} ]; then\n'
+        f"    case $* in {shlex.quote(same + ' ')}*{shlex.quote(' ' + str(SOURCE))})\n"
+        f'        shift {len(COMPILE_FLAGS) + 1}; exec cp "${{0%/*}}/switch" "$1";; esac\nfi\n'
+        f'exec {shlex.quote(find_compiler())} "$@"\n'
+    )
+    (folder / "cc").chmod(0o755)
+    return folder
+
+
 @pytest.fixture(scope="session", autouse=True)
 def no_compiling(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Labs of this process share one switch: half of the time of making a lab is the compiler's.
+    """Labs of this process share one switch, for half of the time of making a lab is the compiler's.
 
-    Labs of other processes (netprobe scan --lab, netprobe lab up) compile it as users' labs do.
+    So do labs of other processes (netprobe scan --lab, netprobe lab up) that are given ``remember_compiling``;
+    others compile it as users' labs do.
     """
     if not any(item.get_closest_marker("lab") for item in request.session.items) or lab_is_missing():
         yield
@@ -71,6 +99,13 @@ def no_compiling(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("netprobe.lab.build.compile_switch", copy)
         yield
+
+
+@pytest.fixture(scope="session")
+def compiler_cache(compiled_switch: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """PATH for commands that make labs and need not show that they can compile."""
+    folder = remember_compiling(tmp_path_factory.mktemp("compiler") / "bin", compiled_switch)
+    return f"{folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,21 +1,31 @@
-"""What the plan's model says of any order, from the map that the plan was made from."""
+"""What any order should cost: by the plan's model on the map that it was made from, or on measured capacities."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from netprobe.core.capacity import Capacity
 from netprobe.core.map import Map
 from netprobe.core.plan import OrderPlan
 from netprobe.plan.costs import cost_model
 from netprobe.plan.order import links_of
+from netprobe.plan.shared_links import SharedLinks
 
 Orders = NDArray[np.intp]
 
 
-class Predictor:
+class Predictor(Protocol):
+    """Prices orders of hosts, each an index into the plan's hosts, in seconds."""
+
+    def costs(self, orders: Sequence[Sequence[int]] | Orders) -> NDArray[np.float64]:
+        """Costs (K,) of orders (K, N), all of the same hosts."""
+
+
+class ByMap:
     """Prices orders of hosts, each an index into ``plan.hosts``, in seconds; sizes as the plan prices them.
 
     Raises InputError where the plan prices bytes and the map knows no goodput.
@@ -42,3 +52,21 @@ class Predictor:
         else:
             found = self._model.costs(ranks, link_cost)
         return found
+
+
+class ByCapacity:
+    """Times of ``algorithm`` where the plan's hosts share what ``capacity`` measured (``plan.shared_links``).
+
+    Unlike a cost this is what a run should take: bytes over rates, latency left out. Raises InputError for a
+    host with a rank that stands in no group there, and for a resource of theirs without a reading.
+    """
+
+    def __init__(self, plan: OrderPlan, capacity: Capacity, algorithm: str, size_bytes: int) -> None:
+        self.size_bytes = size_bytes
+        place = {name: at for at, name in enumerate(plan.order)}
+        self._place = np.array([place.get(host.name, -1) for host in plan.hosts], dtype=np.intp)
+        self._links = SharedLinks(cost_model(algorithm), plan.order, capacity)
+
+    def costs(self, orders: Sequence[Sequence[int]] | Orders) -> NDArray[np.float64]:
+        """Seconds (K,) of orders (K, N), all of the same hosts."""
+        return self._links.times_s(self._place[np.asarray(orders, dtype=np.intp)], self.size_bytes)

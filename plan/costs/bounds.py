@@ -21,8 +21,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
 from netprobe.core.matrix import FloatMatrix
 from netprobe.plan.costs.link import LinkCost
@@ -53,6 +51,8 @@ def exchange_bound(link_cost: LinkCost, radices: Sequence[int], shares: Sequence
 
 def pairs_bound(link_cost: LinkCost, pairs: int, share: float) -> float:
     """Seconds of a round in which ``pairs`` hosts each send ``share`` to another that no one else sends to."""
+    from scipy.sparse import csr_matrix  # here, as below: every command would wait for it otherwise
+
     cost = link_cost.matrix(share)
     np.fill_diagonal(cost, np.inf)
     return _least(cost, 0.0, lambda allowed: _matched(csr_matrix(allowed)) >= pairs)
@@ -95,6 +95,9 @@ def _round_bounds(cost: FloatMatrix, radices: Sequence[int], members: int) -> li
 
 
 def _holds_round(members: int, block: int, *, matched: bool) -> Callable[[Allowed], bool]:
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import connected_components
+
     def holds(allowed: Allowed) -> bool:
         graph = csr_matrix(allowed)
         _, label = connected_components(graph, directed=False)
@@ -107,6 +110,8 @@ def _holds_round(members: int, block: int, *, matched: bool) -> Callable[[Allowe
 
 def _matched(graph: Any) -> int:
     """The most arcs of the sparse ``graph`` of which no two leave or enter the same host."""
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
     match = maximum_bipartite_matching(graph, perm_type="column")
     return int(np.count_nonzero(match >= 0))
 

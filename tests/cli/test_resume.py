@@ -254,11 +254,11 @@ def test_what_is_measured_comes_from_the_journal_and_ways_are_not_mixed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    asked = ["--measure", "rtt,goodput", "--goodput", "tcp", "--goodput-seconds", "0.3", "--pairs", "2"]
+    asked = ["--measure", "rtt,goodput", "--goodput", "tcp", "--goodput-seconds", "0.1", "--pairs", "2"]
     assert run(["scan", "--hosts", "a,b,c", *QUICK, *asked, "--out", str(out), "--quiet"]) == 0
     header = json.loads((out / "scan.journal.jsonl").read_text().split("\n")[0])
     assert header["measuring"] == {
-        "measure": "rtt,goodput", "goodput": "tcp", "goodput_seconds": 0.3, "pairs": "2",
+        "measure": "rtt,goodput", "goodput": "tcp", "goodput_seconds": 0.1, "pairs": "2",
     }  # fmt: skip
     again = ["scan", "--out", str(out), "--resume", "--via", "local", "--only", "scan"]
     for args, says in (
@@ -271,7 +271,7 @@ def test_what_is_measured_comes_from_the_journal_and_ways_are_not_mixed(
         assert says in capsys.readouterr().err
     record = read_journal(out / "scan.journal.jsonl")
     assert continued_measuring(record, parse_measuring()) == parse_measuring(
-        "rtt,goodput", goodput="tcp", goodput_seconds=0.3, pairs="2"
+        "rtt,goodput", goodput="tcp", goodput_seconds=0.1, pairs="2"
     )
     found_out = replace(record, measuring={"measure": "rtt,goodput"})
     pinned = continued_measuring(found_out, parse_measuring()).goodput

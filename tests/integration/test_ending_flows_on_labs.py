@@ -67,7 +67,7 @@ def test_a_scan_that_is_ended_while_it_tests_goodput(
     before = programs(lab)
     out = tmp_path / "out"
     argv = ["scan", "--hosts", str(lab.hosts_path), *reach(lab), "--probes", "20", "--out", str(out)]
-    argv += ["--measure", "rtt,goodput", "--goodput", way, "--goodput-seconds", "2"]
+    argv += ["--measure", "rtt,goodput", "--goodput", way, "--goodput-seconds", "1"]
     running = subprocess.Popen([sys.executable, "-m", "netprobe", *argv], stderr=subprocess.PIPE, text=True)
     journal = out / "scan.journal.jsonl"
     try:
@@ -99,7 +99,7 @@ def test_capacity_that_is_ended_keeps_the_tests_that_were_made(
     assert run([*scan, "--out", str(out), "-q"]) == 0
     before = programs(lab)
     terminal, end = pty.openpty()  # progress is told to terminals only
-    argv = ["capacity", str(out / "scan.json"), str(out / "map.json"), *reach(lab)]
+    argv = ["capacity", str(out / "scan.json"), str(out / "map.json"), *reach(lab), "--seconds", "0.6"]
     running = subprocess.Popen(
         [sys.executable, "-m", "netprobe", *argv], stderr=end, env=os.environ | {"TERM": "xterm"}
     )

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from netprobe.cli.entry import run as netprobe
 from netprobe.cluster import find_groups
 from netprobe.core.document import load_document
 from netprobe.core.scan import Scan
@@ -24,11 +25,6 @@ from .slurm_cluster import SlurmCluster, slurm_is_missing, slurm_on
 
 needs_slurm = pytest.mark.skipif(slurm_is_missing() is not None, reason=str(slurm_is_missing()))
 needs_mpirun = pytest.mark.skipif(shutil.which("mpirun") is None, reason="Open MPI's mpirun is not installed")
-# Looked up and not imported: importing torch takes seconds, and only the command needs it.
-needs_map = pytest.mark.skipif(
-    not all(map(importlib.util.find_spec, ("torch", "sklearn"))),
-    reason="torch or scikit-learn is not installed",
-)
 pytestmark = pytest.mark.lab
 
 # Few probes: the groups of a quiet lab need no more, and the launch is what is tested here.
@@ -50,9 +46,25 @@ def slurm(lab: Lab) -> Iterator[SlurmCluster]:
         yield cluster
 
 
+# Several commands in one process: what takes most of the time is to start one.
+COMMANDS = """
+import contextlib, io, json, sys
+from netprobe.cli.entry import run
+results = []
+for args in json.loads(sys.argv[1]):
+    err = io.StringIO()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(err):
+        results.append([run(args), err.getvalue()])
+print(json.dumps(results))
+"""
+
+
+def scan_args(out: Path, *args: str) -> list[str]:
+    return ["scan", "--out", str(out), "--python", sys.executable, *QUICK, *args]
+
+
 def scan_argv(out: Path, *args: str) -> list[str]:
-    python = ["--python", sys.executable]
-    return [sys.executable, "-m", "netprobe", "scan", "--out", str(out), *python, *QUICK, *args]
+    return [sys.executable, "-m", "netprobe", *scan_args(out, *args)]
 
 
 def run(argv: list[str], env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -61,10 +73,53 @@ def run(argv: list[str], env: dict[str, str] | None = None) -> subprocess.Comple
     )
 
 
+def commands_argv(*commands: list[str]) -> list[str]:
+    return [sys.executable, "-c", COMMANDS, json.dumps(commands)]
+
+
+def results_of(argv: list[str], env: dict[str, str]) -> list[tuple[int, str]]:
+    """Exit code and standard error of each of the commands."""
+    done = run(argv, env)
+    assert done.returncode == 0, done.stderr[-800:]
+    return [(code, err) for code, err in json.loads(done.stdout.splitlines()[-1])]
+
+
+SETUP = (
+    "cat; echo 'loading $(a module)'; NETPROBE_MARK=\"it's set\"; export NETPROBE_MARK; touch {folder}/ran"
+)
+
+
+@dataclass(frozen=True)
+class InAllocation:
+    """What commands within one allocation ended with: a scan of its nodes, and three that are refused."""
+
+    folder: Path
+    scan: tuple[int, str]
+    failing_setup: tuple[int, str]
+    strange_hosts: tuple[int, str]
+    no_python: tuple[int, str]
+
+
+@pytest.fixture(scope="module")
+def in_allocation(slurm: SlurmCluster, tmp_path_factory: pytest.TempPathFactory) -> InAllocation:
+    folder = tmp_path_factory.mktemp("allocation")
+
+    def by_slurm(name: str, *args: str) -> list[str]:
+        return scan_args(folder / name, "--via", "slurm", *args)
+
+    commands = (
+        by_slurm("out", "--setup", SETUP.format(folder=folder)),
+        by_slurm("bad", "--setup", "exit_with() { return $1; }; exit_with 7", "--start-timeout", "1000"),
+        by_slurm("strange", "--hosts", "nowhere,other"),
+        by_slurm("none", "--python", "no-such-python"),
+    )
+    return InAllocation(folder, *results_of(slurm.in_allocation(commands_argv(*commands)), slurm.env))
+
+
 def groups_of(folder: Path) -> set[frozenset[str]]:
-    """What the raw readings give, without the map and its solver."""
+    """What the raw readings give, without the map; the least of each link, which a busy moment leaves alone."""
     scan = load_document(Scan, folder / "scan.json")
-    raw = np.nan_to_num(scan.rtt_s.p10)
+    raw = np.nan_to_num(scan.rtt_s.min)
     grouping, _ = find_groups((raw + raw.T) / 2, raw, seed=0)
     names = [host.name for host in scan.hosts]
     return {frozenset(n for n, k in zip(names, grouping.labels) if k == one) for one in range(grouping.k)}
@@ -110,49 +165,38 @@ def mpi_args(lab: Lab) -> list[str]:
 
 @needs_slurm
 @needs_mpirun
-def test_ssh_srun_and_mpirun_give_the_same_groups(lab: Lab, slurm: SlurmCluster, tmp_path: Path) -> None:
+def test_ssh_srun_and_mpirun_give_the_same_groups(
+    lab: Lab, in_allocation: InAllocation, tmp_path: Path
+) -> None:
     given = ["--hosts", str(lab.hosts_path)]
-    ssh = [*given, "--ssh-config", str(lab.ssh_config_path)]
-    ways = {
-        "ssh": (lab.exec_argv(None, scan_argv(tmp_path / "ssh", *ssh)), None),
-        "srun": (slurm.in_allocation(scan_argv(tmp_path / "srun", *given, "--via", "slurm")), slurm.env),
-        "mpirun": (
-            lab.exec_argv(None, scan_argv(tmp_path / "mpirun", *given, *mpi_args(lab))),
-            {**os.environ, **ROOT_MAY},
-        ),
-    }
-    found = {}
-    for name, (argv, env) in ways.items():
-        done = run(argv, env)
-        assert done.returncode == 0, f"{name}: {done.stderr[-800:]}"
-        found[name] = groups_of(tmp_path / name)
-        assert {status for status, _ in statuses(tmp_path / name).values()} == {"ok"}
+    folders = {"ssh": tmp_path / "ssh", "mpirun": tmp_path / "mpirun", "srun": in_allocation.folder / "out"}
+    ways = (
+        scan_args(folders["ssh"], *given, "--ssh-config", str(lab.ssh_config_path)),
+        scan_args(folders["mpirun"], *given, *mpi_args(lab)),
+    )
+    ended = results_of(lab.exec_argv(None, commands_argv(*ways)), {**os.environ, **ROOT_MAY})
+    assert [code for code, _ in (*ended, in_allocation.scan)] == [0] * 3, (ended, in_allocation.scan)
+    for folder in folders.values():
+        assert {status for status, _ in statuses(folder).values()} == {"ok"}
+    found = {name: groups_of(folder) for name, folder in folders.items()}
     assert found["ssh"] == found["srun"] == found["mpirun"] == racks_of(lab)
     assert no_agent_is_left(lab)
 
 
 @needs_slurm
-def test_slurm_knows_the_hosts_and_runs_the_set_up_lines(
-    lab: Lab, slurm: SlurmCluster, tmp_path: Path
-) -> None:
+def test_slurm_knows_the_hosts_and_runs_the_set_up_lines(lab: Lab, in_allocation: InAllocation) -> None:
     """No --hosts: the nodes of the job, whose addresses the agents say; and lines before Python."""
-    setup = f"cat; echo 'loading $(a module)'; NETPROBE_MARK=\"it's set\"; export NETPROBE_MARK; touch {tmp_path}/ran"
-    argv = scan_argv(tmp_path / "out", "--via", "slurm", "--setup", setup)
-    done = run(slurm.in_allocation(argv), slurm.env)
-    assert done.returncode == 0, done.stderr[-800:]
-    hosts = json.loads((tmp_path / "out" / "scan.json").read_text())["hosts"]
+    folder = in_allocation.folder
+    assert in_allocation.scan[0] == 0, in_allocation.scan
+    hosts = json.loads((folder / "out" / "scan.json").read_text())["hosts"]
     assert {host["name"]: host["address"] for host in hosts} == {h.name: h.address for h in lab.hosts}
     assert all(host["agent"]["hostname"] == host["name"] for host in hosts)
-    assert (tmp_path / "ran").exists()
-    setup = "exit_with() { return $1; }; exit_with 7"
-    failing = scan_argv(tmp_path / "bad", "--via", "slurm", "--setup", setup, "--start-timeout", "1000")
-    done = run(slurm.in_allocation(failing), slurm.env)
-    assert done.returncode == 4
-    assert "--setup) failed on the host with exit code 7" in done.stderr
+    assert (folder / "ran").exists()
+    code, said = in_allocation.failing_setup
+    assert code == 4 and "--setup) failed on the host with exit code 7" in said
 
 
 @needs_slurm
-@needs_map
 def test_the_batch_script_of_the_documentation_works(lab: Lab, slurm: SlurmCluster, tmp_path: Path) -> None:
     """From end to end on the first node of the job: scan, order, and ranks started in that order."""
     text = (Path(__file__).parents[2] / "docs" / "launchers.md").read_text()
@@ -197,16 +241,21 @@ def test_the_batch_script_of_the_documentation_works(lab: Lab, slurm: SlurmClust
 
 
 @needs_slurm
-def test_what_slurm_refuses_is_one_clear_line(lab: Lab, slurm: SlurmCluster, tmp_path: Path) -> None:
-    outside = run(slurm.argv(scan_argv(tmp_path / "a", "--via", "slurm")), slurm.env)
-    assert outside.returncode == 2 and "inside an allocation" in outside.stderr
-    strange = scan_argv(tmp_path / "b", "--via", "slurm", "--hosts", "nowhere,other")
-    done = run(slurm.in_allocation(strange), slurm.env)
-    assert done.returncode == 2 and "'nowhere' is no node of Slurm job" in done.stderr
-    no_python = scan_argv(tmp_path / "c", "--via", "slurm", "--python", "no-such-python")
-    done = run(slurm.in_allocation(no_python), slurm.env)
-    assert done.returncode == 4 and "no Python on the host (no-such-python not found)" in done.stderr
-    for text in (outside.stderr, done.stderr):
+def test_what_slurm_refuses_is_one_clear_line(
+    in_allocation: InAllocation,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    assert netprobe(scan_args(tmp_path / "a", "--via", "slurm")) == 2
+    outside = capsys.readouterr().err
+    assert "inside an allocation" in outside
+    code, strange = in_allocation.strange_hosts
+    assert code == 2 and "'nowhere' is no node of Slurm job" in strange
+    code, no_python = in_allocation.no_python
+    assert code == 4 and "no Python on the host (no-such-python not found)" in no_python
+    for text in (outside, strange, no_python):
         assert "Traceback" not in text
 
 

@@ -10,12 +10,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from netprobe.cli.entry import run
 from netprobe.core.document import load_document
 from netprobe.core.hosts import read_hosts_file
 from netprobe.core.map import Map
@@ -26,7 +29,7 @@ from netprobe.probe.journal import Journal, read_journal
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.session import run_scan
 from netprobe.probe.via import parse_via
-from tests.probe.conftest import agents_of, wait_until
+from tests.probe.conftest import agents_of, lose_probes_after, wait_until
 
 pytestmark = pytest.mark.lab
 
@@ -56,10 +59,19 @@ def netprobe(*args: str, timeout_s: float = 150) -> subprocess.CompletedProcess[
 
 
 @dataclass(frozen=True)
+class Said:
+    """What a command in this process ended with."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True)
 class SickFleet:
     """One scan of a fleet with all the faults that can stand side by side. ``names`` are the lab's hosts."""
 
-    done: subprocess.CompletedProcess[str]
+    done: Said
     scan: Scan
     names: list[str]
     out: Path
@@ -104,16 +116,23 @@ def sick(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> SickFleet:
     )  # fmt: skip
     try:
         assert holder.stdout is not None and holder.stdout.readline() == b"1\n"
-        done = netprobe(
-            "scan", "--hosts", str(folder / "hosts"), "--via", f"{noisy} {{target}}",
-            "--python", shlex.quote(sys.executable),
-            "--port-range", "20007", "--only", "scan", "--json", "--out", str(folder / "out"),
-        )  # fmt: skip
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            redirect_stdout(StringIO()) as said,
+            redirect_stderr(StringIO()) as errors,
+        ):
+            lose_probes_after(patch, 0.3)
+            code = run([
+                "scan", "--hosts", str(folder / "hosts"), "--via", f"{noisy} {{target}}",
+                "--python", shlex.quote(sys.executable),
+                "--port-range", "20007", "--only", "scan", "--json", "--out", str(folder / "out"),
+            ])  # fmt: skip
     finally:
         holder.communicate()
         set_value(lab, f"{names[1]}>{names[2]}", "drop", "false")
         set_value(lab, names[5], "loss", "0%")
         ip("-n", target[names[3]], "route", "del", "prohibit", f"{address[names[4]]}/32")
+    done = Said(code, said.getvalue(), errors.getvalue())
     assert (folder / "out" / "scan.json").exists(), done.stderr
     return SickFleet(done, load_document(Scan, folder / "out" / "scan.json"), names, folder / "out")
 
@@ -311,8 +330,8 @@ def test_ctrl_c_ends_at_once_with_what_there_was(lab: Lab, tmp_path: Path, when:
         (tmp_path / "login").chmod(0o755)
         via, hosts = f"{tmp_path / 'login'} {{target}}", [*hosts, "stuck"]
     (tmp_path / "hosts").write_text("\n".join(hosts) + "\n")
-    argv = ["scan", "--hosts", str(tmp_path / "hosts"), "--via", via, "--interval", "0.02", "--out", str(out)]
-    argv += ["--start-timeout", "500"]
+    argv = ["scan", "--hosts", str(tmp_path / "hosts"), "--via", via, "--out", str(out)]
+    argv += ["--start-timeout", "500", "--probes", "30", "--interval", "0.02"]  # 14 rounds of 0.7 s
     running = subprocess.Popen([sys.executable, "-m", "netprobe", *argv], stderr=subprocess.PIPE, text=True)
     journal = out / "scan.journal.jsonl"
     try:

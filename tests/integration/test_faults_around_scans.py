@@ -18,7 +18,7 @@ from netprobe.core.document import load_document
 from netprobe.core.scan import Scan
 from netprobe.lab import Lab, parse_spec, set_value, temporary
 from netprobe.probe.journal import read_journal
-from tests.probe.conftest import agents_of, is_running, wait_until
+from tests.probe.conftest import agents_of, is_running, lose_probes_after, wait_until
 
 pytestmark = pytest.mark.lab
 SPEC = "{name: around, racks: [3, 2], delay_inside: 50us, delay_between: 150us}"
@@ -57,9 +57,10 @@ def test_when_every_host_is_dead_one_line_names_each_reason(
 
 
 def test_a_host_that_answers_nobody_is_named_once(
-    lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    lab: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    silent, few = lab.hosts[2].name, lab.hosts[:3]  # each of its visits waits for answers
+    silent, few = lab.hosts[2].name, lab.hosts[:3]
+    lose_probes_after(monkeypatch, 0.15)
     lines = [f"{host.name} target={host.target} address={host.address}\n" for host in few]
     (tmp_path / "hosts").write_text("".join(lines))
     argv = ["scan", "--hosts", str(tmp_path / "hosts"), "--via", lab.via_template, "--python", sys.executable]

@@ -89,7 +89,8 @@ def test_an_unknown_host_key_says_what_to_do(lab: Lab, tmp_path: Path) -> None:
     text = lab.ssh_config_path.read_text()
     kept = [line for line in text.splitlines() if "UserKnownHostsFile" not in line]
     config.write_text("\n".join(kept) + f"\nHost *\n  UserKnownHostsFile {tmp_path}/none\n")
-    argv = netprobe_argv("scan", "--hosts", str(lab.hosts_path), "--ssh-config", str(config))
+    names = ",".join(host.name for host in lab.hosts[:3])
+    argv = netprobe_argv("scan", "--hosts", names, "--ssh-config", str(config))
     done = subprocess.run(
         lab.exec_argv(None, [*argv, "--out", str(tmp_path / "out")]),
         capture_output=True,
@@ -152,10 +153,14 @@ def visits_in(out: Path) -> int:
 
 
 @contextmanager
-def scan_under_way(out: Path, *args: str, visits: int = 1) -> Iterator[subprocess.Popen[str]]:
-    """A scan with so many visits behind it, and at a second or so a round most of them still before it."""
-    argv = netprobe_argv("scan", *args, "--interval", "0.01", "--out", str(out))
-    running = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+def scan_under_way(
+    out: Path, *args: str, visits: int = 1, path: str = os.environ.get("PATH", os.defpath)
+) -> Iterator[subprocess.Popen[str]]:
+    """A scan with so many visits behind it, and at half a second a round most of them still before it."""
+    argv = netprobe_argv("scan", *args, "--probes", "50", "--interval", "0.01", "--out", str(out))
+    running = subprocess.Popen(
+        argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env={**os.environ, "PATH": path}
+    )
     try:
         assert wait_until(lambda: running.poll() is not None or visits_in(out) >= visits, 100)
         assert running.poll() is None
@@ -214,12 +219,14 @@ def test_lab_exec_runs_where_it_is_told(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_lab_of_a_scan_goes_when_the_scan_is_ended(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_lab_of_a_scan_goes_when_the_scan_is_ended(
+    compiler_cache: str, tmp_path: Path, number: signal.Signals
+) -> None:
     if signal.getsignal(number) is signal.SIG_IGN:
         pytest.skip(f"{number.name} is ignored here (nohup), and so it is by what is started here")
     spec, out = tmp_path / "spec.yaml", tmp_path / "out"
     spec.write_text("{name: ended, racks: [2, 2]}\n")
-    with scan_under_way(out, "--lab", str(spec)) as running:
+    with scan_under_way(out, "--lab", str(spec), path=compiler_cache) as running:
         running.send_signal(number)
         running.communicate(timeout=100)
     assert running.returncode == 130

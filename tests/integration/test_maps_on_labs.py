@@ -58,7 +58,7 @@ def mapped(
         return map_, lab.truth()
 
 
-@pytest.mark.parametrize("racks", [[6, 6, 4], [4] * 8])
+@pytest.mark.parametrize("racks", [[6, 6, 4], [4] * 4])
 def test_equal_and_unequal_racks_are_the_groups(tmp_path: Path, racks: list[int]) -> None:
     spec = f"{{name: maps{sum(racks)}, racks: {racks}, delay_inside: 50us, delay_between: 1ms}}"
     map_, truth = mapped(spec, tmp_path, seed=51)
@@ -143,7 +143,7 @@ def test_a_slow_card_is_named_by_its_goodput_and_stays_in_its_rack(tmp_path: Pat
         slow.append(next(host.name for host in lab.truth().hosts if host.rack == "rack0"))
         set_value(lab, slow[0], "rate", "20Mbit/s")
 
-    spec = "{name: maps-card, racks: [5, 4], delay_inside: 50us, delay_between: 1ms, host_rate: 200Mbit/s}"
+    spec = "{name: maps-card, racks: [5, 3], delay_inside: 50us, delay_between: 1ms, host_rate: 200Mbit/s}"
     measuring = parse_measuring("rtt,goodput", goodput="tcp", size="1MB")
     map_, truth = mapped(spec, tmp_path, seed=55, fault=hold_back, measuring=measuring)
     assert score_map(map_, truth).ari == 1.0
@@ -153,5 +153,5 @@ def test_a_slow_card_is_named_by_its_goodput_and_stays_in_its_rack(tmp_path: Pat
     found = beta.outliers.hosts[0]
     assert found.host == slow[0]
     assert found.ratio > 2.0  # ten, less what holds up the others on a busy machine
-    assert found.slower == found.links == 8
+    assert found.slower == found.links == 7
     assert "little goodput towards everybody" in found.text

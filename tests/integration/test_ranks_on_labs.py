@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from netprobe.cli.entry import run as netprobe
 from netprobe.core.document import write_document
 from netprobe.core.hosts import Host, make_host
 from netprobe.formats import expand_nodelist
@@ -49,14 +50,10 @@ def slurm(lab: Lab) -> Iterator[SlurmCluster]:
         yield cluster
 
 
-def netprobe_argv(*args: str) -> list[str]:
-    return [sys.executable, "-m", "netprobe", *args]
-
-
-def run(
-    argv: Sequence[str], env: dict[str, str] | None = None, text: str = ""
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(argv, env=env, input=text, capture_output=True, text=True, timeout=150, check=False)
+def run(argv: Sequence[str], env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=150, check=False
+    )
 
 
 @pytest.fixture(scope="module")
@@ -69,32 +66,46 @@ def ranked(lab: Lab) -> list[Host]:
     ]
 
 
+class Netprobe:
+    """Commands about one plan, in this process: starting one of its own takes longer than what they do."""
+
+    def __init__(self, folder: Path, ranked: list[Host], capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self._plan = str(folder / "plan.json")
+        self._capsys = capsys
+        cost = np.ones((len(ranked), len(ranked)))
+        plan = build_order_plan(ranked, cost, keep_given="as the test wants it")
+        write_document(plan, folder / "plan.json")
+
+    def _run(self, *args: str) -> tuple[int, str, str]:
+        self._capsys.readouterr()
+        code = netprobe(args)
+        said = self._capsys.readouterr()
+        return code, said.out, said.err
+
+    def export(self, format_name: str, *more: str) -> None:
+        code, _, err = self._run("export", "hostfile", self._plan, "--format", format_name, *more)
+        assert code == 0, err
+
+    def printed(self, launcher: str, *more: str) -> list[str]:
+        """The commands that check-order prints, without a warning."""
+        code, out, err = self._run("check-order", self._plan, "--launcher", launcher, *more)
+        assert code == 0 and "warning" not in err, err
+        return out.splitlines()
+
+    def checked(self, said: str, expected: int, *more: str) -> dict[str, Any]:
+        (self.folder / "said").write_text(said)
+        code, out, err = self._run(
+            "check-order", self._plan, "--read", str(self.folder / "said"), "--json", *more
+        )
+        assert code == expected, out + err + said
+        found: dict[str, Any] = json.loads(out)
+        return found
+
+
 @pytest.fixture
-def folder(ranked: list[Host], tmp_path: Path) -> Path:
-    cost = np.ones((len(ranked), len(ranked)))
-    write_document(build_order_plan(ranked, cost, keep_given="as the test wants it"), tmp_path / "plan.json")
-    return tmp_path
-
-
-def export(folder: Path, format_name: str, *more: str) -> None:
-    done = run(netprobe_argv("export", "hostfile", str(folder / "plan.json"), "--format", format_name, *more))
-    assert done.returncode == 0, done.stderr
-
-
-def printed(folder: Path, launcher: str, *more: str) -> list[str]:
-    """The commands that check-order prints, without a warning."""
-    done = run(netprobe_argv("check-order", str(folder / "plan.json"), "--launcher", launcher, *more))
-    assert done.returncode == 0 and "warning" not in done.stderr, done.stderr
-    return done.stdout.splitlines()
-
-
-def checked(folder: Path, said: str, code: int, *more: str) -> dict[str, Any]:
-    done = run(
-        netprobe_argv("check-order", str(folder / "plan.json"), "--read", "-", "--json", *more), text=said
-    )
-    assert done.returncode == code, done.stdout + done.stderr + said
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+def plan(ranked: list[Host], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Netprobe:
+    return Netprobe(tmp_path, ranked, capsys)
 
 
 def mpi_flags(lab: Lab) -> list[str]:
@@ -108,27 +119,27 @@ def mpi_flags(lab: Lab) -> list[str]:
 
 @needs_mpirun
 @pytest.mark.parametrize("launcher", ["openmpi", "rankfile"])
-def test_mpirun_keeps_the_exported_order(lab: Lab, folder: Path, launcher: str) -> None:
-    export(folder, launcher)
-    (command,) = printed(folder, launcher, *mpi_flags(lab))
+def test_mpirun_keeps_the_exported_order(lab: Lab, plan: Netprobe, launcher: str) -> None:
+    plan.export(launcher)
+    (command,) = plan.printed(launcher, *mpi_flags(lab))
     done = run(lab.exec_argv(None, ["sh", "-c", command]), {**os.environ, **ROOT_MAY})
-    found = checked(folder, done.stdout, 0)
+    found = plan.checked(done.stdout, 0)
     assert found["good"] and found["confirmed"] == RANKS, done.stderr
 
 
 @needs_mpirun
-def test_mpirun_without_its_flags_is_found_out(lab: Lab, folder: Path, ranked: list[Host]) -> None:
+def test_mpirun_without_its_flags_is_found_out(lab: Lab, plan: Netprobe, ranked: list[Host]) -> None:
     """By node, each of the hosts with two slots has its second rank far from its first."""
     text = "".join(f"{host.name} slots={host.slots}\n" for host in ranked)
-    (folder / "plain").write_text(text)
-    export(folder, "openmpi")
-    (command,) = printed(folder, "openmpi", *mpi_flags(lab))
+    (plan.folder / "plain").write_text(text)
+    plan.export("openmpi")
+    (command,) = plan.printed("openmpi", *mpi_flags(lab))
     undone = command.replace("--map-by seq", "--map-by node").replace(
-        str(folder / "hostfile"), str(folder / "plain")
+        str(plan.folder / "hostfile"), str(plan.folder / "plain")
     )
     assert undone != command
     done = run(lab.exec_argv(None, ["sh", "-c", undone]), {**os.environ, **ROOT_MAY})
-    found = checked(folder, done.stdout, 3)
+    found = plan.checked(done.stdout, 3)
     assert found["displaced"] and "by node" in found["cause"]
     assert any("--map-by seq" in line for line in found["hint"])
     first = found["displaced"][0]
@@ -136,32 +147,31 @@ def test_mpirun_without_its_flags_is_found_out(lab: Lab, folder: Path, ranked: l
 
 
 @needs_slurm
-def test_srun_keeps_the_exported_order(lab: Lab, slurm: SlurmCluster, folder: Path) -> None:
-    export(folder, "slurm-hostfile")
-    (command,) = printed(folder, "slurm", "--", "--label")
+def test_srun_keeps_the_exported_order(lab: Lab, slurm: SlurmCluster, plan: Netprobe) -> None:
+    plan.export("slurm-hostfile")
+    (command,) = plan.printed("slurm", "--", "--label")
     done = run(slurm.in_allocation(["sh", "-c", command], "--ntasks-per-node=2"), slurm.env)
-    found = checked(folder, done.stdout, 0)
+    found = plan.checked(done.stdout, 0)
     assert found["good"] and found["confirmed"] == RANKS, done.stderr
 
 
 @needs_slurm
 def test_srun_without_its_hostfile_is_found_out(
-    lab: Lab, slurm: SlurmCluster, folder: Path, ranked: list[Host]
+    lab: Lab, slurm: SlurmCluster, plan: Netprobe, ranked: list[Host]
 ) -> None:
     """One rank a node, which srun then sorts by name; check-order runs it itself."""
-    export(folder, "slurm-hostfile", "--slots", "1")
-    (command,) = printed(folder, "slurm", "--slots", "1")
+    plan.export("slurm-hostfile", "--slots", "1")
+    (command,) = plan.printed("slurm", "--slots", "1")
     undone = command.partition("srun ")[2].replace("--distribution=arbitrary ", "")
     done = run(slurm.in_allocation(["sh", "-c", f"srun {undone}"]), slurm.env)
-    found = checked(folder, done.stdout, 3, "--slots", "1")
+    found = plan.checked(done.stdout, 3, "--slots", "1")
     assert "sorted by name" in found["cause"]
     names = sorted(host.name for host in ranked)
     assert {entry["rank"]: entry["actual"] for entry in found["displaced"]} == {
         rank: name for rank, (name, host) in enumerate(zip(names, ranked)) if name != host.name
     }
-    argv = netprobe_argv(
-        "check-order", str(folder / "plan.json"), "--launcher", "slurm", "--slots", "1", "--run", "--json"
-    )
+    check = ["check-order", str(plan.folder / "plan.json"), "--launcher", "slurm", "--slots", "1"]
+    argv = [sys.executable, "-m", "netprobe", *check, "--run", "--json"]
     done = run(slurm.in_allocation(argv), slurm.env)
     assert done.returncode == 0 and json.loads(done.stdout)["good"], done.stderr
 
@@ -179,11 +189,14 @@ def test_slurm_reads_the_topology_that_is_exported(lab: Lab, slurm: SlurmCluster
 
 
 @needs_torchrun
-def test_torchrun_keeps_the_exported_order(lab: Lab, folder: Path) -> None:
-    """Each host starts its own line; the hosts with two slots have neighbours for ranks."""
-    said = under_torchrun(lab, dict(line.split(" ", 1) for line in printed(folder, "torchrun")))
-    found = checked(folder, said, 0)
-    assert found["good"] and found["confirmed"] == RANKS
+def test_torchrun_keeps_the_exported_order(
+    lab: Lab, ranked: list[Host], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each host starts its own line; the host with two slots has neighbours for ranks. Each imports torch: three."""
+    plan = Netprobe(tmp_path, ranked[:3], capsys)
+    said = under_torchrun(lab, dict(line.split(" ", 1) for line in plan.printed("torchrun")))
+    found = plan.checked(said, 0)
+    assert found["good"] and found["confirmed"] == sum(SLOTS[:3])
 
 
 def under_torchrun(lab: Lab, commands: dict[str, str]) -> str:

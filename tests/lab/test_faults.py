@@ -137,7 +137,8 @@ def test_background_flows_take_room_on_links(
         # What the flow of 60 leaves of 100, which it does not yield; less on a busy machine.
         assert 0 < goodput < 60 * MBIT_BYTES
         made = sum(after[key] - before[key] for key in ("background_sent", "background_dropped"))
-        assert made * 1514 / seconds == pytest.approx(60 * MBIT_BYTES, rel=0.4)
+        # The switch never hurries, but for a moment in which it stood still.
+        assert 0.3 * 60 * MBIT_BYTES < made * 1514 / seconds < 1.4 * 60 * MBIT_BYTES
         (inside,) = measure_rtt_s([(racks[1][0], racks[1][1])], 60)
         # No other link notices: the least reading, since the machine may be busy.
         assert min(inside) < 300e-6

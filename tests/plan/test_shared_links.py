@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from netprobe.core.capacity import Capacity, Resource
 from netprobe.core.document import load_document
 from netprobe.core.errors import InputError
 from netprobe.plan.costs import cost_model
-from netprobe.plan.shared_links import path, pooled_rates, shared_time_s, worst_uplink_crossings
+from netprobe.plan.shared_links import SharedLinks, pooled_rates, shared_time_s, worst_uplink_crossings
 
 GROUPS = [["a", "b"], ["c", "d"]]
 
@@ -24,12 +25,6 @@ def test_crossings_of_the_worst_uplink_are_counted_round_the_ring() -> None:
     assert worst_uplink_crossings(["a", "c", "b", "d"], GROUPS) == 2
     assert worst_uplink_crossings(["b", "c", "d", "a"], GROUPS) == 1
     assert worst_uplink_crossings(["a", "b"], [["a", "b"]]) == 0
-
-
-def test_a_transfer_passes_both_uplinks_or_none() -> None:
-    of = {name: str(g) for g, names in enumerate(GROUPS) for name in names}
-    assert path("a", "b", of) == ["tx:a", "rx:b"]
-    assert path("a", "d", of) == ["tx:a", "rx:d", "up:0", "down:1"]
 
 
 def test_rates_that_no_test_tells_apart_are_one() -> None:
@@ -56,3 +51,17 @@ def test_a_round_takes_as_long_as_its_fullest_resource() -> None:
     without = capacity.model_copy(update={"resources": capacity.resources[:-1]})
     with pytest.raises(InputError, match="the capacity of down:g2 was not measured"):
         shared_time_s(ring, far, without, size)
+
+
+def test_many_orders_are_priced_as_each_by_itself() -> None:
+    """Also where they are more than are priced at once, and of some of the hosts."""
+    capacity = load_document(Capacity, Path(__file__).parents[1] / "golden" / "capacity-1.0.json")
+    names = [name for group in capacity.groups for name in group.hosts]
+    rng = np.random.default_rng(0)
+    for algorithm in ("chunked-ring", "halving-doubling", "nccl-tree", "bcube"):
+        model = cost_model(algorithm)
+        orders = np.stack([rng.permutation(len(names))[:5] for _ in range(20)])
+        times = SharedLinks(model, names, capacity).times_s(orders, 1 << 20)
+        alone = [shared_time_s(model, [names[host] for host in order], capacity, 1 << 20) for order in orders]
+        assert times == pytest.approx(alone)
+        assert algorithm != "chunked-ring" or len(set(times.round(6))) > 1

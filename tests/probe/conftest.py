@@ -15,6 +15,7 @@ import pytest
 from netprobe.core.hosts import Host, make_host
 from netprobe.probe.agent import messages
 from netprobe.probe.bootstrap import Payload, new_payload
+from netprobe.probe.options import ScanOptions
 from netprobe.probe.samples import Samples, sample_fields
 from netprobe.probe.visits import VisitResult
 
@@ -101,6 +102,13 @@ def start_agent() -> Iterator[Callable[..., AgentProcess]]:
     yield start
     for agent in started:
         agent.end()
+
+
+def lose_probes_after(patch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Where whole visits wait for answers that cannot come: not a second long each, as commands do."""
+    defaults = ScanOptions.__init__.__kwdefaults__
+    assert "timeout_s" in defaults
+    patch.setitem(defaults, "timeout_s", seconds)
 
 
 def wait_until(condition: Callable[[], bool], timeout_s: float) -> bool:

@@ -94,7 +94,7 @@ def launch(engine: Engine, *names: str, timeout_s: float = 60) -> tuple[list[Cha
 
 def test_a_scan_over_agents_that_dial_back() -> None:
     engine = Engine()
-    scan = run_scan(hosts_named("a", "b", "c"), engine, ScanOptions(probes_per_visit=10)).scan
+    scan = run_scan(hosts_named("a", "b", "c"), engine, ScanOptions(probes_per_visit=10, timeout_s=10)).scan
     assert scan.status == "ok" and len(scan.visits) == 6
     assert all(visit.received == 10 for visit in scan.visits)
     assert engine.launched == [["a", "b", "c"]]
@@ -286,7 +286,7 @@ def test_an_agent_obeys_no_controller_that_does_not_know_the_secret() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         invitation = Invitation(identify=lambda names: None)
         payload = new_payload(lease_s=5)
-        stream = payload.stream(invitation.first_frame("127.0.0.1", server.getsockname()[1], 2.0))
+        stream = payload.stream(invitation.first_frame("127.0.0.1", server.getsockname()[1], 1.0))
         child = subprocess.Popen(
             payload.command(sys.executable), stdin=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
         )

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.lab
 
 RATE_BIT_S = 50e6
 GOODPUT = RATE_BIT_S / 8 * 1448 / 1514  # payload of full frames, without their checksum and preamble
-SPEC = "{name: goodput-4to1, racks: [4, 4], delay_between: 1ms, host_rate: 50Mbit/s, uplink_rate: 50Mbit/s}"
+SPEC = "{name: goodput-4to1, racks: [4, 3], delay_between: 1ms, host_rate: 50Mbit/s, uplink_rate: 50Mbit/s}"
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_no_reading_depends_on_its_round(lab: Lab, outcome: ScanOutcome) -> None
     # busy moment of this machine may slow some readings, and none is faster than what the switch lets pass.
     for links in (
         racks[:, None] != racks[None, :],
-        (racks[:, None] == racks[None, :]) & ~np.eye(8, dtype=bool),
+        (racks[:, None] == racks[None, :]) & ~np.eye(len(racks), dtype=bool),
     ):
         share = matrix[links] / GOODPUT
         assert np.isfinite(share).all()
@@ -72,7 +72,7 @@ def test_each_uplink_has_one_flow_at_the_most_and_the_visits_show_it(lab: Lab, o
     racks = racks_of(lab)
     visits = sorted((v for v in outcome.visits if v.measurement == "goodput"), key=lambda v: (v.round, v.src))
     rounds = [list(group) for _round, group in itertools.groupby(visits, key=lambda v: v.round)]
-    assert len(rounds) == 2 * 4 * 4  # the least there can be: one link between the two racks a round
+    assert len(rounds) == 2 * 4 * 3  # the least there can be: one link between the two racks a round
     for together in rounds:
         assert sum(racks[v.src] != racks[v.dst] for v in together) == 1
         ends = [end for v in together for end in (v.src, v.dst)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from netprobe.probe.journal import Journal, JournalRecord, read_journal
 from netprobe.probe.methods.stamp import Stamp
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.result import HostOutcome, NoReadingError, build_outcome
+from netprobe.probe.samples import SampleColumns, Samples
 
 from .conftest import hosts_named, visit
 
@@ -63,6 +65,46 @@ def test_visits_are_on_disk_before_the_journal_is_closed(tmp_path: Path) -> None
     assert len(read_journal(tmp_path / "j").visits) == 1
     journal.close()
     journal.close()
+
+
+def test_visits_of_one_turn_are_one_write_and_those_it_ends_in_lose_the_torn_line_alone(
+    tmp_path: Path,
+) -> None:
+    together = SampleColumns.of_rows([(1, 0, 1000), (2, 10, 2000), (1, 5, 3000)])
+    samples, path = Samples.of(together), tmp_path / "j"
+    parts = [(0, 1, 0, 2), (1, 2, 2, 2), (2, 0, 2, 3)]
+    visits = [
+        visit(src, dst, [], samples=samples, start=start, stop=stop, sent=5, received=2, stamps="kernel")
+        for src, dst, start, stop in parts
+    ]
+    with Journal(path, hosts_named("a", "b", "c"), {}) as journal:
+        header = path.stat().st_size
+        written: list[int] = []
+        append = os.write
+
+        def write(fd: int, data: bytes) -> int:
+            written.append(len(data))
+            return append(fd, data)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, "write", write)
+            journal.visits(visits)
+        assert written == [path.stat().st_size - header]
+    record = read_journal(path)
+    assert [(v.seq.tolist(), v.rtt_s.tolist()) for v in record.visits] == [
+        ([1, 2], [1e-6, 2e-6]),
+        ([], []),
+        ([1], [3e-6]),
+    ]
+    # The one write cut short anywhere, as by a kill or a full disk: all whole lines count, and --resume cuts the rest.
+    whole = path.read_bytes()
+    ends = [at + 1 for at, byte in enumerate(whole) if byte == 0x0A]
+    for cut in range(header, len(whole), 37):
+        path.write_bytes(whole[:cut])
+        journal, record = Journal.reopen(path)
+        journal.close()
+        assert len(record.visits) == sum(end <= cut for end in ends) - 1
+        assert record.torn == (cut not in ends) and not read_journal(path).torn
 
 
 def test_a_journal_is_never_overwritten(journal_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netprobe.cli.entry import run
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import make_host
 from netprobe.probe import kubectl as kubectl_module
@@ -21,6 +22,8 @@ from netprobe.probe.kubectl import KubectlLauncher
 from netprobe.probe.via import parse_via
 
 from . import kubectl_stand_in
+
+Capture = pytest.CaptureFixture[str]
 
 NO_PYTHON = (
     "error: Internal error occurred: error executing command in container: failed to exec in container: failed to "
@@ -100,32 +103,21 @@ def save(world: dict[str, Any]) -> None:
     Path(os.environ["KUBECTL_WORLD"]).write_text(json.dumps(world))
 
 
-def scan(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    argv = [
-        sys.executable,
-        "-m",
-        "netprobe",
-        "scan",
-        "--via",
-        "kubectl",
-        "--out",
-        str(folder),
-        "--only",
-        "scan",
-    ]
-    return subprocess.run([*argv, "--probes", "20", *args], capture_output=True, text=True, timeout=90)
+def scan(folder: Path, *args: str) -> int:
+    return run(["scan", "--via", "kubectl", "--out", str(folder), "--only", "scan", "--probes", "20", *args])
 
 
 def test_the_pods_of_a_label_are_scanned_and_the_others_are_named(
-    world: dict[str, Any], tmp_path: Path
+    world: dict[str, Any], tmp_path: Path, capsys: Capture
 ) -> None:
     world["list"] = [pod(f"w-{i}", address=f"127.0.9.{i + 1}") for i in range(5)]
     world["list"] += [pod("w-5", "Pending", conditions=UNSCHEDULED), pod("w-6", "Succeeded", "127.0.9.7")]
     world["refuse"] = {"w-3": [NO_PYTHON, 126], "w-4": [FORBIDDEN, 1]}
     save(world)
-    done = scan(tmp_path / "out", "--selector", "app=worker", "--context", "lab", "--namespace", "training")
-    assert done.returncode == 3, done.stderr
-    assert "left out, for they have ended: w-6 (Succeeded)" in done.stderr
+    code = scan(tmp_path / "out", "--selector", "app=worker", "--context", "lab", "--namespace", "training")
+    said = capsys.readouterr().err
+    assert code == 3, said
+    assert "left out, for they have ended: w-6 (Succeeded)" in said
     document = json.loads((tmp_path / "out" / "scan.json").read_text())
     hosts = {host["name"]: host for host in document["hosts"]}
     assert {name: host["status"] for name, host in hosts.items()} == {
@@ -149,32 +141,32 @@ def test_the_pods_of_a_label_are_scanned_and_the_others_are_named(
     assert all(call[5:9] == ["--", "python3", "-ISB", "-c"] and len(call) == 10 for call in executed)
 
 
-def test_pods_by_name_and_a_container_are_passed_on(world: dict[str, Any], tmp_path: Path) -> None:
+def test_pods_by_name_and_a_container_are_passed_on(
+    world: dict[str, Any], tmp_path: Path, capsys: Capture
+) -> None:
     save(world)
     (tmp_path / "hosts").write_text("a target=w-0 address=127.0.9.11\nb target=w-1 address=127.0.9.12\n")
     hosts = ("--hosts", str(tmp_path / "hosts"), "--namespace", "training")
-    done = scan(tmp_path / "out", *hosts, "--container", "sidecar")
-    assert done.returncode == 0, done.stderr
-    done = scan(tmp_path / "no", *hosts, "--container", "none")
-    assert done.returncode == 4
-    assert "a: its pod has no container none (--container)" in done.stderr.splitlines()
-    done = scan(tmp_path / "no", "--selector", "app=worker", "--context", "nope")
-    assert done.returncode == 2
-    assert done.stderr == (
+    assert scan(tmp_path / "out", *hosts, "--container", "sidecar") == 0, capsys.readouterr().err
+    capsys.readouterr()
+    assert scan(tmp_path / "no", *hosts, "--container", "none") == 4
+    assert "a: its pod has no container none (--container)" in capsys.readouterr().err.splitlines()
+    assert scan(tmp_path / "no", "--selector", "app=worker", "--context", "nope") == 2
+    assert capsys.readouterr().err == (
         "netprobe: kubectl cannot list the pods of 'app=worker': kubectl has no context nope: see "
         "'kubectl config get-contexts', and give --context\n"
     )
-    done = scan(tmp_path / "no", "--hosts", "k8s:app=worker")
-    assert done.stderr == "netprobe: kubectl: no pod has that label (--namespace, --context)\n"
+    assert scan(tmp_path / "no", "--hosts", "k8s:app=worker") == 2
+    assert capsys.readouterr().err == "netprobe: kubectl: no pod has that label (--namespace, --context)\n"
 
 
-def test_doctor_asks_every_pod_of_a_label(world: dict[str, Any]) -> None:
+def test_doctor_asks_every_pod_of_a_label(world: dict[str, Any], capsys: Capture) -> None:
     world["list"] = [pod("w-0", address="127.0.9.21"), pod("w-1", "Pending", conditions=UNSCHEDULED)]
     save(world)
-    argv = [sys.executable, "-m", "netprobe", "doctor", "--via", "kubectl", "--namespace", "training"]
-    done = subprocess.run([*argv, "--selector", "app=worker"], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 3, done.stderr
-    assert "w-1" in done.stdout and "its pod is Pending: Unschedulable" in done.stdout
+    argv = ["doctor", "--via", "kubectl", "--namespace", "training", "--selector", "app=worker"]
+    code, said = run(argv), capsys.readouterr()
+    assert code == 3, said.err
+    assert "w-1" in said.out and "its pod is Pending: Unschedulable" in said.out
 
 
 @pytest.mark.parametrize(

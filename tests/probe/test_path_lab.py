@@ -30,8 +30,9 @@ def prefix() -> Iterator[str]:
         yield made
 
 
-def scan(prefix: str, family: int, trace: Trace = "udp") -> ScanOutcome:
-    options = ScanOptions(probes_per_visit=10, python=sys.executable, timeout_s=0.3)
+def scan(prefix: str, family: int, trace: Trace = "udp", timeout_s: float = 5.0) -> ScanOutcome:
+    """By a short time-out where packets vanish, and are waited for."""
+    options = ScanOptions(probes_per_visit=10, python=sys.executable, timeout_s=timeout_s)
     hosts = [
         make_host(name, target=prefix + name, address=address[family]) for name, address in ADDRESSES.items()
     ]
@@ -74,7 +75,7 @@ def test_scapy_sees_the_same_way(prefix: str) -> None:
 def test_packets_that_vanish_without_a_word_are_too_large_all_the_same(prefix: str) -> None:
     middle_mtu(prefix, "far end")
     try:
-        outcome = scan(prefix, 0)
+        outcome = scan(prefix, 0, timeout_s=0.3)
     finally:
         middle_mtu(prefix, "both")
     # A veth drops what is longer than its MTU and a VLAN tag of four bytes: so much really gets through.
@@ -87,7 +88,7 @@ def test_a_silent_router_is_a_hop_without_an_address(prefix: str) -> None:
         prefix + "r1", "ip route add blackhole 10.91.1.2/32 metric 1 table 99; ip rule add iif lo table 99"
     )
     try:
-        outcome = scan(prefix, 0)
+        outcome = scan(prefix, 0, timeout_s=0.3)
     finally:
         in_namespace(prefix + "r1", "ip rule del iif lo table 99")
     assert way(outcome).addresses == [None, ROUTERS[0][1], ADDRESSES["h2"][0]]

@@ -57,7 +57,7 @@ def folders_of_setup() -> tuple[str, ...]:
 
 
 def build_wheel(source: Path, into: Path) -> list[str]:
-    """Build a wheel from a tree or a source archive, without any network; the names of its files."""
+    """Build a wheel from a tree or a source archive as pip does, without any network; the names of its files."""
     if not into.is_dir():
         into.mkdir(parents=True)
     environment = {**os.environ, "PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
@@ -70,5 +70,26 @@ def build_wheel(source: Path, into: Path) -> list[str]:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     (wheel,) = into.glob("*.whl")
+    return names_in(wheel)
+
+
+BACKEND = (
+    "import sys; from setuptools import build_meta; getattr(build_meta, f'build_{sys.argv[1]}')(sys.argv[2])"
+)
+
+
+def build(kind: str, tree: Path, into: Path) -> Path:
+    """Let setuptools build the ``wheel`` or the ``sdist`` of a tree, which pip would ask it for; the file."""
+    into.mkdir(parents=True)
+    done = subprocess.run(
+        [sys.executable, "-c", BACKEND, kind, into], cwd=tree, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (made,) = into.iterdir()
+    return made
+
+
+def names_in(wheel: Path) -> list[str]:
+    """The names of a wheel's files."""
     with zipfile.ZipFile(wheel) as archive:
         return sorted(archive.namelist())

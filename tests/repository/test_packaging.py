@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
 
-from tests.repository.project import ROOT, build_wheel, folders_of_setup
+from tests.repository.project import ROOT, build, folders_of_setup, names_in
 
 pytest.importorskip("setuptools")
 
@@ -36,12 +37,10 @@ def test_the_wheel_holds_the_licence(wheel_files: list[str]) -> None:
 
 
 def test_a_source_archive_gives_the_same_wheel(tree: Path, tmp_path: Path, wheel_files: list[str]) -> None:
-    archives = tmp_path / "sdist"
-    archives.mkdir()
-    program = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
-    subprocess.run([sys.executable, "-c", program, archives], cwd=tree, capture_output=True, check=True)
-    (archive,) = archives.iterdir()
-    assert build_wheel(archive, tmp_path / "dist") == wheel_files
+    with tarfile.open(build("sdist", tree, tmp_path / "sdist")) as archive:
+        archive.extractall(tmp_path / "unpacked")
+    (unpacked,) = (tmp_path / "unpacked").iterdir()
+    assert names_in(build("wheel", unpacked, tmp_path / "dist")) == wheel_files
 
 
 def without_links(tree: Path) -> None:
@@ -67,11 +66,11 @@ def test_a_clone_without_symbolic_links_installs_and_runs_new_packages_and_all(
 ) -> None:
     without_links(tree)
     new = with_a_new_package(tree)
-    shipped = shipped_in(build_wheel(tree, tmp_path / "dist"))
+    wheel = build("wheel", tree, tmp_path / "dist")
+    shipped = shipped_in(names_in(wheel))
     assert shipped == files_to_ship(tree) and new in shipped
 
     site = tmp_path / "site"
-    (wheel,) = (tmp_path / "dist").glob("*.whl")
     subprocess.run(
         [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", f"--target={site}", str(wheel)],
         capture_output=True,

@@ -49,20 +49,24 @@ def test_messages_are_told_from_noise() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "reason"),
+    ("code", "wait_s", "reason"),
     [
-        ("import sys; sys.exit('gloo_allreduce: no address')", "b: .*gloo_allreduce: no address"),
-        ("raise SystemExit(3)", "b: it ended early"),
-        ("import time; time.sleep(60)", "no answer from b in time"),
-        ("print('x' * 9_000_000); import time; time.sleep(60)", "no answer from b in time"),
+        ("import sys; sys.exit('gloo_allreduce: no address')", 30, "b: .*gloo_allreduce: no address"),
+        ("raise SystemExit(3)", 30, "b: it ended early"),
+        ("import time; time.sleep(60)", 0.3, "no answer from b in time"),
+        ("print('x' * 9_000_000); import time; time.sleep(60)", 1, "no answer from b in time"),
     ],
 )
-def test_a_process_that_gives_no_answer_is_named_with_the_reason(code: str, reason: str) -> None:
+def test_a_process_that_gives_no_answer_is_named_with_the_reason(
+    code: str, wait_s: float, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if wait_s < 30:  # nor will it end by itself
+        monkeypatch.setattr("netprobe.verify.crew.LAST_WORDS_S", 0.05)
     with Crew() as crew, pytest.raises(LibraryError, match=reason) as raised:
         crew.start("a", python(CHATTY))
         crew.start("b", python(code))
         assert crew.receive(0, "up", soon())
-        crew.receive(1, "up", soon(3))
+        crew.receive(1, "up", soon(wait_s))
     assert raised.value.exit_code == 4
     assert "\x1b" not in str(raised.value) and "\n" not in str(raised.value)
 

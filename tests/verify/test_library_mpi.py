@@ -101,7 +101,7 @@ def test_verify_with_mpi_finds_the_racks_faster_than_a_stride(tmp_path: Path) ->
         mca = [f"plm_rsh_agent={' '.join(lab.rsh_agent_argv)}", "pml=ob1", "btl=tcp,self", QUIET[0]]
         mca += ["btl_tcp_if_include=10.77.0.0/16", "oob_tcp_if_include=10.77.0.0/16"]
         argv += [word for one in mca for word in ("--mca", one)]
-        argv += ["--size", "2MB", "--time", "8s", "--precision", "20%", "--json"]
+        argv += ["--size", "500kB", "--time", "4s", "--precision", "20%", "--json"]
         done = subprocess.run(lab.exec_argv(None, argv), capture_output=True, text=True, timeout=150)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)

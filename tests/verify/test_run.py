@@ -6,8 +6,10 @@ import asyncio
 import json
 import os
 import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netprobe.cli.entry import run
+from netprobe.core.capacity import Capacity, Resource
 from netprobe.core.document import load_document
 from netprobe.core.errors import InputError, InterruptedScanError, NothingMeasuredError
-from netprobe.core.hosts import make_host
+from netprobe.core.hosts import Host, make_host
 from netprobe.core.map import Map
 from netprobe.core.plan import OrderPlan
 from netprobe.core.verify import Verify
@@ -80,7 +83,7 @@ def test_a_plan_is_run_and_what_was_run_is_written(
     assert document.proved == len(document.repetitions) and document.comparison.pairs == len(counted) // 2
     assert document.correlation is not None and document.correlation.orders == 3
     assert run(command) == 2 and "exists already" in capsys.readouterr().err
-    assert run([*command, "--force", "--json"]) == 0
+    assert run([*command, "--orders", "0", "--size", "1kB", "--force", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["status"] == "ok"
 
 
@@ -98,6 +101,91 @@ def test_other_algorithms_run_against_random_orders(planned: tuple[Map, OrderPla
     assert document.algorithm == document.ran == algorithm and document.comparison.pairs >= 2
     assert len(document.orders) == 9 and document.proved == len(document.repetitions)
     assert all(one.predicted_s for one in document.orders)
+
+
+def capacity_of(map_: Map, *, without: str = "") -> Capacity:
+    """Hosts of 8 MB/s whose racks' uplinks carry 8 MB/s as well."""
+    names = [host.name for host in map_.hosts]
+    ids = [f"{kind}:{name}" for kind in ("tx", "rx") for name in names]
+    ids += [f"{kind}:{group.id}" for kind in ("up", "down") for group in map_.groups]
+    return Capacity(
+        status="ok",
+        hosts=list(map_.hosts),
+        groups=list(map_.groups),
+        resources=[
+            Resource(id=id_, kind=id_.partition(":")[0], bytes_per_s=8e6, shared_by=[])
+            for id_ in ids
+            if id_ != without
+        ],
+        oversubscription=[],
+        tests=[],
+        duration_s=1.0,
+    )
+
+
+def test_measured_capacities_predict_times_with_shared_uplinks_in_them(
+    planned: tuple[Map, OrderPlan], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each of ten rounds moves a sixth of 48 kB a host; where k hosts send out of a rack it takes k times as long."""
+    map_, plan = planned
+    files.save(capacity_of(map_), tmp_path / "capacity.json")
+    files.save(plan, tmp_path / "plan.json")
+    command = [
+        "verify",
+        str(tmp_path / "plan.json"),
+        "--capacity",
+        str(tmp_path / "capacity.json"),
+        "--via",
+        "local",
+    ]
+    assert run([*command, "--size", "48kB", "--time", "1s", "--orders", "3"]) == 0
+    assert "predicted by the measured capacities of hosts and uplinks: " in capsys.readouterr().out
+    document = load_document(Verify, tmp_path / "verify.json")
+    rack = {name: group.id for group in map_.groups for name in group.hosts}
+    for one in document.orders:
+        hops = list(zip(one.order, [*one.order[1:], one.order[0]], strict=True))
+        most = max(sum(rack[a] == id_ != rack[b] for a, b in hops) for id_ in rack.values())
+        assert one.predicted_s == pytest.approx(10 * 8000 / 8e6 * most)
+    proposed, given = document.orders[:2]
+    assert proposed.predicted_s and given.predicted_s
+    assert document.comparison.predicted_ratio == pytest.approx(given.predicted_s / proposed.predicted_s)
+    assert document.parents[1].schema_ == "netprobe.capacity/1.0"
+    files.save(capacity_of(map_, without=f"up:{map_.groups[1].id}"), tmp_path / "capacity.json")
+    assert run([*command, "--force"]) == 2
+    assert f"the capacity of up:{map_.groups[1].id} was not measured" in capsys.readouterr().err
+
+
+class Slow:
+    """A library that takes its time around what it says that a run took."""
+
+    name, version, algorithms = "mpi", "Slow 1.0", ("ring",)
+
+    @contextmanager
+    def open(
+        self,
+        hosts: Sequence[Host],
+        *,
+        algorithm: str,
+        start_timeout_s: float,
+        ended: threading.Event | None = None,
+    ) -> Iterator[Slow]:
+        yield self
+
+    def time_all_reduce(self, order: Sequence[int], size_bytes: int, timeout_s: float) -> float:
+        time.sleep(0.3)
+        return 0.001
+
+
+def test_orders_that_the_time_does_not_hold_are_left_out_and_counted(planned: tuple[Map, OrderPlan]) -> None:
+    map_, plan = planned
+    document = verify_order(
+        plan, launcher=LocalLauncher(), map_=map_, library=Slow(), orders=40, verify=QUICK
+    )
+    parts = [one.part for one in document.repetitions]
+    assert parts.count("comparison") == 4  # a second of these runs holds no more than what is always run
+    ran = len({one.order for one in document.repetitions if one.part == "orders"})
+    assert 2 <= ran < 40 and f"{ran} of 40 orders were run: the time was up (--time)" in document.warnings
+    assert document.correlation is not None and document.correlation.orders == ran
 
 
 class Watch:
@@ -230,25 +318,27 @@ def test_what_does_not_belong_together_is_refused(
         load_baseline(str(tmp_path / "other.json"))
 
 
-def test_a_run_of_nothing_says_what_may_be_missing_and_does_not_block_the_next(
+def test_a_run_of_nothing_says_what_may_be_missing(
     planned: tuple[Map, OrderPlan], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, plan = planned
     files.save(plan, tmp_path / "plan.json")
     (tmp_path / "config").write_text("")
     command = ["verify", str(tmp_path / "plan.json"), "--ssh-config", str(tmp_path / "config")]
-    for size in (1000, 2000):
+    hint = "(no --via was given: is it the scan's way in?)"
+    for size, more in ((1000, []), (2000, ["--force"]), (2000, ["--force", "--require-all"])):
         trying = [
             *command,
             "--ssh-option",
             "ProxyCommand=false",
             "--start-timeout",
-            "2",
+            "0.7",  # it fails however long it is tried
             "--size",
             f"{size}B",
+            *more,
         ]
         assert run(trying) == 4
-        assert "(no --via was given: is it the scan's way in?)" in capsys.readouterr().err
+        assert hint in capsys.readouterr().err
         failed = load_document(Verify, tmp_path / "verify.json")  # of this try, not of the one before
         assert failed.status == "failed" and failed.size_bytes == size
     assert run([*command, "--orders", "-1"]) == 2
