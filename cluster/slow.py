@@ -26,7 +26,7 @@ _FITS = 2.0
 # and is better than every other group by so much of the logarithm of the likelihood.
 _CLEAR = 8.0
 # Those it would join are no mates of its own when another distance to them is likelier by so much.
-_APART = 3.0
+_APART = 2.0
 # What a host adds is at least this share of a pair inside its group, or it is not slow.
 _LEAST_EXCESS = 0.25
 # A residual counts as its square up to this many deviations, then linearly (Huber 1964).
