@@ -32,6 +32,7 @@ LATE = (
     "scipy.sparse.linalg",
     "netprobe.core.map",
     "netprobe.core.scan",
+    "netprobe.pipeline.files",
     "netprobe.pipeline.mapping",
     "netprobe.report.terminal",
     "array_api_compat.numpy",
@@ -101,6 +102,9 @@ def one_map(scan: Path, began_s: float) -> dict[str, float]:
     """
     import importlib
 
+    from netprobe.cli.numerics import load_numerics
+
+    load_numerics()
     for name in LATE:
         importlib.import_module(name)
     from netprobe.cli.mapping import map_

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from netprobe.cli.addresses import Addresses
-from netprobe.cli.launching import Reach
+from netprobe.cli.launching import Reach, hinting
 from netprobe.cli.option_groups import grouped
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption
 from netprobe.cli.probing import DryRunOption
@@ -68,7 +68,7 @@ def capacity(
         return 0
     launcher.check(scanned.hosts)
     files.prepare_file(path, kind="capacity", force=force, inputs=[scan, map_, *reach.inputs()])
-    with ScanProgress(output) as progress:
+    with ScanProgress(output) as progress, hinting(reach.via is None):
         result = measure_capacity(
             scanned,
             mapped,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import signal
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from netprobe.core.errors import EXIT_BUG, EXIT_INPUT, EXIT_INTERRUPTED, NetprobeError
 from netprobe.core.interrupts import ENDING, interrupt
@@ -26,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         sys.stdout.flush()
     except OSError:
-        # The reader (head, say) has gone, or its disk is full; there is nobody to tell.
+        # Its disk is full; there is nobody to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     for number in ENDING:  # Python's last steps take their handlers away: the exit code is known, and stays
         if signal.getsignal(number) is interrupt:
@@ -35,13 +37,39 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _mend_streams() -> None:
-    """Closed streams go nowhere; a character the terminal cannot show is no reason to fail."""
+    """Closed streams go nowhere, and so does what nobody reads any more (``| head -1``); a character the terminal
+    cannot show is no reason to fail."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115, PTH123 (for the life of the process)
-        elif hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+        elif isinstance(stream, io.TextIOWrapper):
+            setattr(sys, name, _unbreakable(stream))
+
+
+def _unbreakable(stream: io.TextIOWrapper) -> io.TextIOWrapper:
+    """The same stream on a descriptor whose reader may go at any time.
+
+    typer and rich both end the process with 1 when a pipe breaks: whether that meets a write of theirs or the last
+    flush is a race, and it would take the place of the command's own exit code.
+    """
+    raw = _Descriptor(stream.fileno(), "w", closefd=False)
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw),
+        encoding=stream.encoding,
+        errors="replace",
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )
+
+
+class _Descriptor(io.FileIO):
+    def write(self, data: Any, /) -> Any:
+        """As of a file; what a broken pipe does not take counts as written."""
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            return memoryview(data).nbytes
 
 
 def run(args: Sequence[str]) -> int:
@@ -54,8 +82,6 @@ def run(args: Sequence[str]) -> int:
         return _fail(args, "interrupted", EXIT_INTERRUPTED)
     except NetprobeError as error:
         return _fail(args, str(error), error.exit_code)
-    except BrokenPipeError:
-        return 0
     except Exception as error:
         from netprobe.cli.app import usage_error_text
 

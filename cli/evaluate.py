@@ -78,7 +78,7 @@ def eval_(
 
 def _show(output: Output, entries: list[tuple[Path, Judged, Placement]]) -> None:
     if not (output.json or output.quiet):
-        from netprobe.report.evaluation import EvaluatedFile, distance_table, group_table
+        from netprobe.report.evaluation import EvaluatedFile, distance_table, group_table, run_table
 
         # Short where that tells them apart: the tables are wide.
         names = [path.name for path, _, _ in entries]
@@ -93,9 +93,11 @@ def _show(output: Output, entries: list[tuple[Path, Judged, Placement]]) -> None
             for path, judged, _ in entries
         ]
         placement = entries[0][2]
+        runs = run_table(rows)
         output.say(
             distance_table(rows),
             "",
+            *((runs, "") if runs is not None else ()),
             group_table(rows),
             "",
             f"against {placement.source}: {', '.join(placement.levels)}; linkage: the distances alone, cut into as "

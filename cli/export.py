@@ -9,17 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from netprobe.cli.lazy import commands
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption
 
 if TYPE_CHECKING:
     from netprobe.pipeline.exporting import Exported
 
-app = typer.Typer(
-    help="Write a plan or a map as a launcher's or a scheduler's own file.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+app = commands("Write a plan or a map as a launcher's or a scheduler's own file.")
 
 FormatOption = Annotated[
     str,

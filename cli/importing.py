@@ -7,15 +7,11 @@ from typing import Annotated
 
 import typer
 
+from netprobe.cli.lazy import commands
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption
 from netprobe.report.units import count
 
-app = typer.Typer(
-    help="Make a document of what others measured.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+app = commands("Make a document of what others measured.")
 
 
 @app.callback()

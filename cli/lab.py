@@ -9,14 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
+from netprobe.cli.lazy import commands
 from netprobe.cli.output import JsonOption, Output, QuietOption, SeedOption
 
-app = typer.Typer(
-    help="A fleet of network namespaces on this machine.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+app = commands("A fleet of network namespaces on this machine.")
 
 # The names as netprobe.lab has them, whose modules are slow to import.
 _EXAMPLES = ", ".join(

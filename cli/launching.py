@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -132,6 +133,19 @@ class Reach:
     def inputs(self) -> list[Path]:
         """Files that are read."""
         return [path for path in (self.ssh_config, self.kubeconfig) if path is not None]
+
+
+@contextlib.contextmanager
+def hinting(wanted: bool) -> Iterator[None]:
+    """Where nobody came up and no way in was named, the likeliest reason is that."""
+    from netprobe.core.errors import NothingMeasuredError
+
+    try:
+        yield
+    except NothingMeasuredError as error:
+        if not (wanted and error.nobody_up):
+            raise
+        raise NothingMeasuredError(f"{error} (no --via was given: is it the scan's way in?)") from None
 
 
 def hosts_or_selector(hosts: str | None, selector: str | None) -> str | None:

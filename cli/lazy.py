@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -52,6 +53,26 @@ class LazyCommands(dict[str, Any]):
     def values(self) -> Any:
         """All of them, made."""
         return [self[name] for name in self]
+
+
+class WholeHelp(TyperGroup):
+    """Several commands, whose lines of help are wrapped where the terminal ends and never cut."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """A line for each, its help up to the first empty line."""
+        rows = []
+        for name in self.list_commands(ctx):
+            text = inspect.cleandoc(getattr(self.get_command(ctx, name), "help", None) or "")
+            rows.append((name, " ".join(text.partition("\n\n")[0].split())))
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+def commands(help_: str) -> typer.Typer:
+    """An application of several commands, as netprobe's are: ``netprobe plan``, say."""
+    return typer.Typer(
+        cls=WholeHelp, help=help_, no_args_is_help=True, add_completion=False, rich_markup_mode=None
+    )
 
 
 def group_of(known: Mapping[str, Lazy]) -> type[TyperGroup]:

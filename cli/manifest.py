@@ -6,12 +6,9 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(
-    help="Print what an engine needs to hold the hosts of a scan.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+from netprobe.cli.lazy import commands
+
+app = commands("Print what an engine needs to hold the hosts of a scan.")
 
 
 @app.callback()

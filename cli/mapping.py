@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from netprobe.cli.numerics import load_numerics
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
 
 GroupsOption = Annotated[
@@ -68,6 +69,7 @@ def map_(
     quiet: QuietOption = False,
 ) -> int:
     """Denoise the distances of a scan, judge locality and form groups."""
+    load_numerics()
     from netprobe.core.document import load_document
     from netprobe.core.map import Map
     from netprobe.core.scan import Scan

@@ -72,11 +72,9 @@ class Output:
 
 @contextlib.contextmanager
 def _writing() -> Iterator[None]:
-    """A full disk under stdout is the user's, and no bug; a reader that has gone is no fault at all."""
+    """A full disk under stdout is the user's, and no bug (a reader that has gone is no fault: ``entry``)."""
     try:
         yield
-    except BrokenPipeError:
-        raise
     except OSError as error:
         raise InputError(
             f"standard output cannot be written: {error.strerror}; files that were asked for are written before it"

@@ -8,14 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from netprobe.cli.algorithms import ALGORITHMS_LISTED
+from netprobe.cli.lazy import commands
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
 
-app = typer.Typer(
-    help="Make a communication plan from a map.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+app = commands("Make a communication plan from a map.")
 
 AlgorithmOption = Annotated[
     str,
@@ -62,6 +58,14 @@ def order(
             "--scan", help="The map's scan (scan.json beside the map), to judge orders by its readings."
         ),
     ] = None,
+    capacity: Annotated[
+        Path | None,
+        typer.Option(
+            "--capacity",
+            metavar="CAPACITY",
+            help="A capacity.json: says what a large buffer takes, and keeps the given order where it takes less.",
+        ),
+    ] = None,
     held_out: Annotated[
         bool | None,
         typer.Option(
@@ -90,6 +94,7 @@ def order(
     quiet: QuietOption = False,
 ) -> int:
     """Order the ranks for an algorithm of a collective."""
+    from netprobe.core.capacity import Capacity
     from netprobe.core.document import load_document
     from netprobe.core.map import Map
     from netprobe.formats import input_files, load_hosts
@@ -105,11 +110,13 @@ def order(
     size_bytes = None if size is None else parse_size(size).bytes
     document = load_document(Map, map_file)
     given = load_hosts(hosts) if hosts is not None else None
-    inputs = [map_file, *([scan] if scan is not None else [])]
+    measured = load_document(Capacity, capacity) if capacity is not None else None
+    inputs = [map_file, *(file for file in (scan, capacity) if file is not None)]
     inputs += input_files(hosts) if hosts is not None else []
     files.prepare_file(path, kind="plan", force=force, inputs=inputs)
     result = plan_order(
         document,
+        capacity=measured,
         hosts=given,
         algorithm=algorithm,
         size_bytes=size_bytes,

@@ -21,6 +21,8 @@ class ScanProgress:
         self._output = output
         self._progress: Progress | None = None
         self._task: TaskID | None = None
+        self.warned: set[str] = set()
+        """The warnings that were told when they came."""
 
     def __enter__(self) -> ScanProgress:
         if self._output.live:
@@ -73,6 +75,7 @@ class ScanProgress:
         elif isinstance(event, events.Step):
             self._update(event.text, total=None, detail=event.detail)
         elif isinstance(event, events.ScanWarning):
+            self.warned.add(event.text)
             self._line(f"warning: {event.text}")
 
     def _round(self, event: RoundDone) -> None:

@@ -28,6 +28,7 @@ from netprobe.cli.mapping import (
     LikeOption,
     MethodOption,
 )
+from netprobe.cli.numerics import load_numerics
 from netprobe.cli.option_groups import grouped
 from netprobe.cli.output import JsonOption, Output, PutAsideOption, QuietOption, SeedOption
 from netprobe.cli.plan import AlgorithmOption, ObjectiveOption, RootOption
@@ -45,6 +46,7 @@ from netprobe.cli.probing import (
     given_fields,
     given_words,
 )
+from netprobe.cli.progress import ScanProgress
 from netprobe.cli.scan_output import show_chain
 
 if TYPE_CHECKING:
@@ -124,6 +126,7 @@ def scan(
     if lab is not None and rootless.is_needed():
         rootless.enter_own()  # first: nothing that starts threads is loaded yet
         Output(json=json, quiet=quiet).note(rootless.NOTE)
+    load_numerics()
     from netprobe.cli.launching import KNOW_THEIR_HOSTS, hosts_or_selector
     from netprobe.cli.mapping import map_options
     from netprobe.cli.plan import check_objective
@@ -201,10 +204,11 @@ def scan(
         words=given_words(ctx, options.measuring.words),
     )
     inputs = [] if like is None else [like]
-    chain = _run(hosts, lab, reach, folder, force, inputs, options, verify, asked, output)
+    progress = ScanProgress(output)
+    chain = _run(hosts, lab, reach, folder, force, inputs, options, verify, asked, output, progress)
     if chain is None:
         return 0
-    show_chain(chain, output)
+    show_chain(chain, output, progress.warned)
     return 0 if chain.is_whole else 3
 
 
@@ -219,11 +223,11 @@ def _run(
     verify: bool | None,
     asked: Asked,
     output: Output,
+    progress: ScanProgress,
 ) -> Chain | None:
     """Everything is read and checked before the folder is made or a packet leaves. None for a dry run."""
     from netprobe.cli.launching import hosts_to_scan
     from netprobe.cli.probing import show_estimate, show_phases
-    from netprobe.cli.progress import ScanProgress
     from netprobe.core.errors import InputError
     from netprobe.formats import input_files
     from netprobe.lab import load_spec
@@ -263,7 +267,7 @@ def _run(
         files.check_folder(folder, inputs)
         check_lab(spec, options)
         files.prepare_folder(folder, force=force)
-        with ScanProgress(output) as progress:
+        with progress:
             return run_chain_on_lab(
                 spec, folder=folder, options=options, on_event=progress.on_event, on_stage=progress.on_stage
             )
@@ -304,7 +308,7 @@ def _run(
     files.check_folder(folder, inputs)
     if earlier is None:
         files.prepare_folder(folder, force=force)
-    with ScanProgress(output) as progress:
+    with progress:
         return run_chain(
             given,
             launcher=launcher,

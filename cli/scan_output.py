@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
 from netprobe.cli.output import Output
@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from netprobe.pipeline.chain import Chain
 
 
-def show_chain(chain: Chain, output: Output) -> None:
-    """The scan, the map and the order; the JSON object where that was asked for."""
+def show_chain(chain: Chain, output: Output, told: Container[str] = ()) -> None:
+    """The scan, the map and the order; the JSON object where that was asked for. ``told``: the warnings that came
+    with the progress, which are not said again."""
     output.result(summary(chain))
     if output.json or output.quiet:
         return
@@ -20,9 +21,7 @@ def show_chain(chain: Chain, output: Output) -> None:
     from netprobe.report.goodput import goodput_text
     from netprobe.report.paths import paths_text
 
-    # On a terminal they were shown when they came.
-    shown = sys.stdout.isatty() and sys.stderr.isatty()
-    warnings = [] if shown else [f"warning: {text}" for text in chain.warnings]
+    warnings = [f"warning: {text}" for text in chain.warnings if text not in told]
     output.say(terminal.scan_text(chain.scan), *paths_text(chain.scan), *goodput_text(chain.scan), *warnings)
     if chain.map is not None:
         output.say("")

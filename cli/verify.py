@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +10,7 @@ import typer
 
 from netprobe.cli.addresses import Addresses
 from netprobe.cli.algorithms import ALGORITHMS_LISTED
-from netprobe.cli.launching import Reach
+from netprobe.cli.launching import Reach, hinting
 from netprobe.cli.option_groups import grouped
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
 
@@ -146,7 +144,7 @@ def verify(
     inputs += input_files(against) if baseline.hosts is not None else []
     files.prepare_file(path, kind="verify", force=force, inputs=inputs)
     output = Output(json=json, quiet=quiet)
-    with ScanProgress(output) as progress, _hinting(reach.via is None and not by_mpirun):
+    with ScanProgress(output) as progress, hinting(reach.via is None and not by_mpirun):
         result = verify_order(
             plan,
             launcher=launcher,
@@ -166,20 +164,6 @@ def verify(
     output.say(f"wrote {path}")
     output.result({"file": str(path)} | verify_summary(result))
     return 0 if result.status == "ok" else 3
-
-
-@contextlib.contextmanager
-def _hinting(wanted: bool) -> Iterator[None]:
-    """Where nobody came up and no way in was named, the likeliest reason is that."""
-    from netprobe.core.errors import NothingMeasuredError
-    from netprobe.pipeline.verifying import NothingVerifiedError
-
-    try:
-        yield
-    except NothingVerifiedError as error:
-        if not wanted or any(host.status == "ok" for host in error.document.hosts):
-            raise
-        raise NothingMeasuredError(f"{error} (no --via was given: is it the scan's way in?)") from None
 
 
 def share(text: str, option: str) -> float:

@@ -9,6 +9,7 @@ from netprobe.cluster.kmeans import balanced_sizes, constrained_kmeans
 from netprobe.cluster.levels import symmetric
 from netprobe.cluster.records import Grouping, numbered_by_first_member
 from netprobe.core.errors import InputError
+from netprobe.core.medians import median
 
 # How many clusterings compete; fewer for large fleets, where one takes seconds.
 _CLUSTERINGS = 10
@@ -83,7 +84,7 @@ def realise(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     positive = pairs[pairs > 0]
     if not len(positive):
         return np.zeros((n, 1))
-    squares = np.round(matrix / np.median(positive), 9)
+    squares = np.round(matrix / median(positive), 9)
     np.fill_diagonal(squares, 0.0)
     inner = -0.5 * (squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean())
     values, vectors = np.linalg.eigh(inner)

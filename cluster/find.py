@@ -127,7 +127,8 @@ def _natural(
                 stability.result()
             levels = all_levels(smooth, part, labels, seed=seed)
         labels = levels[0]
-        evidence["levels"] = [_level(level, labels, part) for level in levels]
+        joined = symmetric(part)
+        evidence["levels"] = [_level(level, labels, joined) for level in levels]
         evidence["stability"] = stability.result()
         evidence["gap"] = verdict.gap
     if far.any():
@@ -153,11 +154,11 @@ def _unless_hidden(verdict: Verdict, raw: NDArray[np.float64]) -> Verdict:
 
 
 def _level(
-    level: NDArray[np.int64], finest: NDArray[np.int64], raw: NDArray[np.float64]
+    level: NDArray[np.int64], finest: NDArray[np.int64], matrix: NDArray[np.float64]
 ) -> dict[str, object]:
     """One level of nesting: how many groups, their contrast, and which of them each finest group is in."""
     parents = [int(level[np.flatnonzero(finest == group)[0]]) for group in range(int(finest.max()) + 1)]
-    return {"k": int(level.max()) + 1, "contrast": contrast_of(symmetric(raw), level), "of_groups": parents}
+    return {"k": int(level.max()) + 1, "contrast": contrast_of(matrix, level), "of_groups": parents}
 
 
 def _placed(

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.cluster.levels import ends_of, square
+from netprobe.core.dendrogram import cut, joined_at
 
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -22,7 +23,7 @@ Mask = NDArray[np.bool_]
 # Levels that vary less than this (in log units, root mean square) are all the same.
 _FLAT = 1e-9
 # Trees of so many hosts are grown many at once.
-_SMALL = 24
+_SMALL = 40
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,15 +35,8 @@ class Hierarchy:
 
     def cut(self, k: int) -> NDArray[np.int64]:
         """(N,) labels of the cut into exactly k groups, ties between equal heights included."""
-        from scipy.cluster.hierarchy import fcluster
-
         n = len(self.tree) + 1
-        if k >= n:
-            return np.arange(n, dtype=np.int64)
-        # scipy's own cut by count merges equal heights at once and can miss k.
-        return np.asarray(
-            fcluster(_by_order(self.tree), n - k - 0.5, criterion="distance") - 1, dtype=np.int64
-        )
+        return np.arange(n, dtype=np.int64) if k >= n else cut(self.tree, k)
 
 
 def hierarchy_of(level: Vector, measured: Mask) -> Hierarchy:
@@ -59,10 +53,9 @@ def hierarchy_of(level: Vector, measured: Mask) -> Hierarchy:
         return Hierarchy(tree=tree, score=_scores(tree[None], shifted[None])[0])
     n = len(tree) + 1
     score = np.zeros(n + 1)
-    values = shifted[measured]
-    if n > 2 and _spread(values) > _FLAT * np.sqrt(len(values)):
-        counts, sums = _joined(tree, shifted, measured)
-        score[n - 1 : 1 : -1] = _of_cuts(counts[None], sums[None], values[None])[0]
+    if n > 2:
+        counts, sums = _joined(tree[None], shifted[None], measured)
+        score[n - 1 : 1 : -1] = _of_cuts(counts, sums, shifted[None, measured])[0]
     return Hierarchy(tree=tree, score=score)
 
 
@@ -70,15 +63,19 @@ def best_scores(levels: Vector, measured: Mask) -> Vector:
     """(D,) the best score of a cut, as `hierarchy_of` finds it, of D matrices: (D, M) condensed log distances."""
     from scipy.cluster.hierarchy import linkage
 
-    if not measured.all():
-        return np.array([hierarchy_of(level, measured).score.max() for level in levels])
     shifted = levels - levels.min(axis=1, keepdims=True)
     n = round((1 + np.sqrt(1 + 8 * levels.shape[1])) / 2)
     if n <= _SMALL:
         trees = _average_linkages(square(shifted, n))
     else:
         trees = np.stack([linkage(one, "average") for one in shifted])
-    return np.asarray(_scores(trees, shifted).max(axis=1))
+    if measured.all():
+        return np.asarray(_scores(trees, shifted).max(axis=1))
+    if n < 3:
+        return np.zeros(len(levels))
+    # Negative scores of a few measured pairs are none.
+    best = _of_cuts(*_joined(trees, shifted, measured), shifted[:, measured]).max(axis=1)
+    return np.asarray(np.maximum(best, 0.0))
 
 
 def _average_linkages(matrices: Vector) -> Vector:
@@ -167,22 +164,18 @@ def partition_score(level: Vector, measured: Mask, labels: NDArray[np.int64]) ->
     return step * float(np.sqrt(share)) / spread
 
 
-def _joined(tree: Vector, level: Vector, measured: Mask) -> tuple[Vector, Vector]:
-    """How many measured pairs each of the N - 1 merges brings together, and the sum of their levels."""
-    from scipy.cluster.hierarchy import cophenet
-
-    n = len(tree) + 1
-    merge = cophenet(_by_order(tree))[measured].astype(np.intp)
-    counts = np.bincount(merge, minlength=n - 1).astype(np.float64)
-    return counts, np.asarray(np.bincount(merge, level[measured], minlength=n - 1))
+def _joined(trees: Vector, levels: Vector, measured: Mask) -> tuple[Vector, Vector]:
+    """(D, N - 1) how many measured pairs each merge of D trees brings together, and the sum of their levels."""
+    count, merges = trees.shape[:2]
+    ordered = trees.copy()
+    # Merge number t at height t: heights that are equal, or rounded, decide nothing.
+    ordered[:, :, 2] = np.arange(merges)
+    merge = joined_at(ordered)[:, measured].astype(np.intp)
+    merge += (merges * np.arange(count))[:, None]
+    counts = np.bincount(merge.ravel(), minlength=count * merges).astype(np.float64)
+    sums = np.bincount(merge.ravel(), levels[:, measured].ravel(), minlength=count * merges)
+    return counts.reshape(count, merges), np.asarray(sums.reshape(count, merges))
 
 
 def _spread(values: Vector) -> float:
     return float(np.sqrt(((values - values.mean()) ** 2).sum()))
-
-
-def _by_order(tree: Vector) -> Vector:
-    """The tree with merge number t at height t: heights that are equal, or rounded, decide nothing."""
-    ordered = tree.copy()
-    ordered[:, 2] = np.arange(len(tree), dtype=np.float64)
-    return ordered

@@ -12,6 +12,7 @@ from netprobe.cluster.hierarchy import best_scores, partition_scores
 from netprobe.cluster.levels import Levels, ends_of, far_hosts, levels_of, square, symmetric
 from netprobe.cluster.records import Verdict, numbered_by_first_member
 from netprobe.core.errors import InputError
+from netprobe.core.medians import median
 
 # Largest p-value that counts as found.
 SIGNIFICANCE = 0.025
@@ -27,6 +28,8 @@ _GAP_DRAWS = 19
 # After so many draws a p-value that is nowhere near the level is not worth more.
 _FIRST_DRAWS = 39
 _HOPELESS = 0.3
+# So many pairs of dealt matrices are looked at in one go.
+_CELLS_AT_ONCE = 1 << 18
 # What is left of a pair, this many robust standard deviations on the slow side, is a disturbance.
 _CLIP = 2.0
 
@@ -83,7 +86,7 @@ def judge_locality(
         return Verdict(locality="none", contrast=contrast, p_value=p_value, text=_NONE)
     if least_p_value(partition) > SIGNIFICANCE:
         text = (
-            f"too few hosts to tell: {len(partition)} hosts in {int(partition.max()) + 1} groups "
+            f"too few hosts to tell: of {len(partition)} hosts even the clearest {int(partition.max()) + 1} groups "
             f"could be chance (p = {p_value:.2g})"
         )
         return Verdict(locality="cannot_tell", contrast=contrast, p_value=p_value, text=text)
@@ -103,6 +106,8 @@ def islands_of(matrix: NDArray[np.float64]) -> int:
     """Number of sets of hosts that no measured pair of a `symmetric` matrix joins."""
     from scipy.sparse.csgraph import connected_components
 
+    if np.isfinite(matrix).sum() == len(matrix) * (len(matrix) - 1):
+        return 1
     return int(connected_components(np.isfinite(matrix), directed=False)[0])
 
 
@@ -114,8 +119,8 @@ def contrast_of(matrix: NDArray[np.float64], labels: NDArray[np.int64]) -> float
     between = labels[first] != labels[second]
     if not (known & between).any() or not (known & ~between).any():
         return None
-    inside = float(np.median(pairs[known & ~between]))
-    return float(np.median(pairs[known & between])) / inside if inside > 0 else None
+    inside = median(pairs[known & ~between])
+    return median(pairs[known & between]) / inside if inside > 0 else None
 
 
 def _tested(
@@ -175,8 +180,8 @@ def share_as_good(values: NDArray[np.float64]) -> float:
 
 
 def _clipped(rest: NDArray[np.float64]) -> NDArray[np.float64]:
-    middle = float(np.median(rest))
-    spread = 1.4826 * float(np.median(np.abs(rest - middle)))
+    middle = median(rest)
+    spread = 1.4826 * median(np.abs(rest - middle))
     # Where most of the rest is exactly nothing the median cannot measure its spread.
     spread = spread if spread > 1e-9 else float(rest.std())
     return np.asarray(np.minimum(rest, middle + _CLIP * spread))
@@ -185,13 +190,17 @@ def _clipped(rest: NDArray[np.float64]) -> NDArray[np.float64]:
 def _looks(levels: Levels, rests: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
     """(D, 3) statistics of D matrices, of which single hosts explain the same and (D, P) ``rests`` is left."""
     n, measured, effects = levels.n, levels.measured, levels.effects
-    pairs = np.zeros((len(rests), len(measured)))
-    pairs[:, measured] = rests
+    at_once = max(_CELLS_AT_ONCE // len(measured), 1)
+    if len(rests) > at_once:
+        # Some at a time, that stay in a processor's cache.
+        parts = [rests[start : start + at_once] for start in range(0, len(rests), at_once)]
+        return np.concatenate([_looks(levels, part, labels) for part in parts])
     # Refitted: dealt noise would add to the hosts' terms, and they would explain too much.
-    terms = square(pairs, n).sum(axis=2) @ effects.inverse
+    terms = np.array([effects.sums(rest) for rest in rests]) @ effects.inverse
     rests = rests - terms[:, effects.first] - terms[:, effects.second]
     spread = np.sqrt((rests**2).mean(axis=1))
     some = spread > 1e-12
+    pairs = np.zeros((len(rests), len(measured)))
     pairs[:, measured] = rests / np.where(some, spread, 1.0)[:, None]
     # The fit took part of the spread with it; what is left must spread as the noise did.
     scaled = rests * math.sqrt(rests.shape[1] / (rests.shape[1] - n))
@@ -200,7 +209,7 @@ def _looks(levels: Levels, rests: NDArray[np.float64], labels: NDArray[np.int64]
     first, second = ends_of(n)
     table = np.stack(
         [
-            _largest_eigenvalues(-square(pairs, n)),
+            _largest_eigenvalues(-pairs, n),
             best_scores(level, measured),
             partition_scores(level[:, measured], (labels[first] != labels[second])[measured]),
         ],
@@ -209,16 +218,18 @@ def _looks(levels: Levels, rests: NDArray[np.float64], labels: NDArray[np.int64]
     return np.asarray(np.where(some[:, None], table, 0.0))
 
 
-def _largest_eigenvalues(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(D,) of (D, N, N) symmetric ones."""
+def _largest_eigenvalues(pairs: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+    """(D,) of D symmetric matrices of N rows, zero on the diagonal: (D, M) their pairs."""
     from scipy.sparse.linalg import eigsh
 
-    n = matrices.shape[1]
     if n <= _LARGE:
-        return np.asarray(np.linalg.eigvalsh(matrices)[:, -1])
+        return np.asarray(np.linalg.eigvalsh(square(pairs, n))[:, -1])
     start = np.random.default_rng(n).normal(size=n)
     return np.array(
-        [eigsh(m, k=1, which="LA", v0=start, tol=1e-4, return_eigenvectors=False)[0] for m in matrices]
+        [
+            eigsh(square(one, n), k=1, which="LA", v0=start, tol=1e-4, return_eigenvectors=False)[0]
+            for one in pairs
+        ]
     )
 
 

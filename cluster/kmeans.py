@@ -62,11 +62,14 @@ def balanced_sizes(n: int, k: int | None, elasticity: float) -> tuple[int, int]:
     return k, max(math.floor(n / k / elasticity), 1)
 
 
-def squared_distances(points: NDArray[np.float64], centres: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n, k), never negative."""
-    cross = points @ centres.T
-    squares = (points**2).sum(axis=1)[:, None] + (centres**2).sum(axis=1)[None, :] - 2 * cross
-    return np.asarray(np.maximum(squares, 0.0))
+def squared_distances(
+    points: NDArray[np.float64], centres: NDArray[np.float64], *, squares: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """(n, k), never negative; squares: (n,) sums of squares of the points, where they are known."""
+    if squares is None:
+        squares = (points**2).sum(axis=1)
+    distances = squares[:, None] + (centres**2).sum(axis=1)[None, :] - 2 * (points @ centres.T)
+    return np.asarray(np.maximum(distances, 0.0))
 
 
 def plus_plus(points: NDArray[np.float64], k: int, generator: np.random.Generator) -> NDArray[np.float64]:
@@ -76,7 +79,8 @@ def plus_plus(points: NDArray[np.float64], k: int, generator: np.random.Generato
     """
     trials = 2 + int(np.log(k))
     chosen = [int(generator.integers(len(points)))]
-    nearest = squared_distances(points, points[chosen])[:, 0]
+    squares = (points**2).sum(axis=1)
+    nearest = squared_distances(points, points[chosen], squares=squares)[:, 0]
     nearest[chosen] = 0.0
     while len(chosen) < k:
         upto = np.cumsum(nearest)
@@ -86,7 +90,7 @@ def plus_plus(points: NDArray[np.float64], k: int, generator: np.random.Generato
             draws = np.minimum(draws, np.flatnonzero(nearest)[-1])
         else:
             draws = generator.choice(np.setdiff1d(np.arange(len(points)), chosen), 1)
-        left = np.minimum(nearest[:, None], squared_distances(points, points[draws]))
+        left = np.minimum(nearest[:, None], squared_distances(points, points[draws], squares=squares))
         best = int(left.sum(axis=0).argmin())
         chosen.append(int(draws[best]))
         nearest = left[:, best]
@@ -112,12 +116,13 @@ def lloyd(
     k = len(centres)
     assign = Assigner(len(points), k, size_min=size_min, size_max=size_max)
     limit = tol * float(points.var(axis=0).mean())
+    squares = (points**2).sum(axis=1)
     labels = np.full(len(points), -1, dtype=np.int64)
     converged = False
     iterations = 0
     while iterations < max_iter and not converged:
         iterations += 1
-        assigned = assign(squared_distances(points, centres))
+        assigned = assign(squared_distances(points, centres, squares=squares))
         moved = _means(points, assigned, centres)
         shift = float(((moved - centres) ** 2).sum())
         converged = bool((assigned == labels).all()) or shift <= limit
@@ -182,8 +187,9 @@ def _means(
     points: NDArray[np.float64], labels: NDArray[np.int64], centres: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Centres of the groups; an empty group keeps the one it had."""
-    counts = np.bincount(labels, minlength=len(centres)).astype(np.float64)
-    sums = np.zeros_like(centres)
-    np.add.at(sums, labels, points)
+    k, size = centres.shape
+    counts = np.bincount(labels, minlength=k).astype(np.float64)
+    cells = (labels[:, None] * size + np.arange(size)).ravel()
+    sums = np.bincount(cells, points.ravel(), k * size).reshape(k, size)
     means = sums / np.maximum(counts, 1.0)[:, None]
     return np.asarray(np.where(counts[:, None] > 0, means, centres))

@@ -8,12 +8,13 @@ left over can speak for or against groups.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.core.errors import InputError
+from netprobe.core.medians import median, quantile, row_medians
 
 Vector = NDArray[np.float64]
 
@@ -33,6 +34,8 @@ _FAR = 1.5
 # Digits kept after dividing by the median, so that a change of unit changes no result.
 _DIGITS = 9
 _REFITS = 6
+# Of the largest degree: far below what the pairs say, far above rounding.
+_RIDGE = 1e-9
 
 
 def symmetric(distance_s: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -71,6 +74,12 @@ def ends_of(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 def square(pairs: Vector, n: int) -> Vector:
     """(.., N, N) symmetric matrices, zero on the diagonal, of (.., M) condensed pairs."""
     first, second = ends_of(n)
+    if pairs.ndim == 1 and n > 1:
+        # In one piece it is quicker by half.
+        one = np.zeros(n * n)
+        one[first * n + second] = pairs
+        half = one.reshape(n, n)
+        return np.asarray(half + half.T)
     matrix = np.zeros((*pairs.shape[:-1], n, n))
     matrix[..., first, second] = matrix[..., second, first] = pairs
     return matrix
@@ -88,7 +97,7 @@ def far_hosts(matrix: Vector) -> NDArray[np.bool_]:
     known = np.isfinite(matrix)
     if n < 4 or not known.any(axis=1).all():
         return nobody
-    typical = float(np.median([np.median(row[there]) for row, there in zip(matrix, known)]))
+    typical = median(row_medians(matrix))
     nearest = np.where(known, matrix, np.inf).min(axis=1)
     far = nearest > _FAR * typical
     return np.asarray(far if far.sum() <= n // 2 else nobody)
@@ -99,29 +108,40 @@ class HostEffects:
 
     def __init__(self, n: int, first: NDArray[np.intp], second: NDArray[np.intp]) -> None:
         self.n, self.first, self.second = n, first, second
-        self.inverse = np.linalg.inv(self._normal(np.ones(len(first))))
+
+    @cached_property
+    def inverse(self) -> Vector:
+        """(N, N) from sums over each host's pairs to its effect."""
+        if len(self.first) == self.n * (self.n - 1) // 2 and self.n > 2:
+            # Of all pairs the normal matrix is a multiple of one plus ones everywhere, whose inverse is known.
+            own = self.n - 2 + _RIDGE * (self.n - 1)
+            return np.asarray((np.eye(self.n) - 1.0 / (own + self.n)) / own)
+        return np.asarray(np.linalg.inv(self._normal(np.ones(len(self.first)))), dtype=np.float64)
 
     def _normal(self, weight: Vector) -> Vector:
         matrix = np.zeros((self.n, self.n))
-        matrix[self.first, self.second] = weight
-        matrix = matrix + matrix.T
+        matrix[self.first, self.second] = matrix[self.second, self.first] = weight
         degree = matrix.sum(axis=1)
         # The ridge settles what the pairs leave open: two hosts with one pair, hosts without any.
-        ridge = 1e-9 * max(float(degree.max()), 1e-30)
-        return np.asarray(matrix + np.diag(degree + ridge))
+        matrix[np.diag_indices(self.n)] = degree + _RIDGE * max(float(degree.max()), 1e-30)
+        return matrix
 
-    def _sums(self, y: Vector) -> Vector:
+    def sums(self, y: Vector) -> Vector:
+        """(N,) sums of (M,) ``y`` over each host's pairs."""
         return np.asarray(
             np.bincount(self.first, y, self.n) + np.bincount(self.second, y, self.n), dtype=np.float64
         )
 
     def fit(self, y: Vector) -> Vector:
         """(N,) effects."""
-        return np.asarray(self.inverse @ self._sums(y))
+        return np.asarray(self.inverse @ self.sums(y))
 
     def fit_weighted(self, y: Vector, weight: Vector) -> Vector:
         """(N,) effects under one weight a pair."""
-        return np.asarray(np.linalg.solve(self._normal(weight), self._sums(weight * y)))
+        from scipy.linalg import cho_factor, cho_solve
+
+        factor = cho_factor(self._normal(weight), overwrite_a=True, check_finite=False)
+        return np.asarray(cho_solve(factor, self.sums(weight * y), check_finite=False))
 
     def residual(self, y: Vector) -> Vector:
         """What the effects leave unexplained."""
@@ -162,18 +182,18 @@ def levels_of(matrix: NDArray[np.float64]) -> Levels | None:
     measured = np.isfinite(pairs)
     if not (pairs[measured] > 0).any():
         return None
-    scale = float(np.median(pairs[measured & (pairs > 0)]))
+    scale = median(pairs[measured & (pairs > 0)])
     ratio = np.round(np.maximum(matrix, 0.0) / scale, _DIGITS)
     raw = np.maximum(ratio[first, second][measured], _floor(ratio)) + _LOG_OFFSET
     effects = HostEffects(n, first[measured], second[measured])
     raw = _without_gross(raw, ratio, effects)
     capped, fit, terms = raw, np.ones_like(raw), np.full(n, 0.5)
     for _ in range(_REFITS):
-        terms = effects.fit_weighted(capped, fit**-2.0)
+        terms = effects.fit_weighted(capped, 1.0 / (fit * fit))
         fit = _positive(terms[effects.first] + terms[effects.second])
         ratio = np.log(raw / fit)
-        middle = float(np.median(ratio))
-        spread = float(np.quantile(np.abs(ratio - middle), 0.75))
+        middle = median(ratio)
+        spread = quantile(np.abs(ratio - middle), 0.75)
         capped = np.minimum(raw, fit * np.exp(middle + _OUTLIER * spread))
     explained = np.log(_positive(terms[first] + terms[second]))
     rest = np.log(capped) - explained[measured]
@@ -196,18 +216,14 @@ def _without_gross(raw: Vector, ratio: NDArray[np.float64], effects: HostEffects
     """``raw`` with each pair at most `_GROSS` times the largest of the median pair and its hosts' median pairs."""
     if raw.max() <= _GROSS:
         return raw
-    typical = np.ones(len(ratio))
-    for host, row in enumerate(ratio):
-        known = row[np.isfinite(row)]
-        if len(known):
-            typical[host] = max(1.0, float(np.median(known)))
+    typical = np.maximum(row_medians(ratio, none=1.0), 1.0)
     return np.minimum(raw, _GROSS * np.maximum(typical[effects.first], typical[effects.second]))
 
 
 def _floor(ratio: NDArray[np.float64]) -> float:
     """A share of the typical distance to the nearest neighbour: one pair at no distance is no locality."""
     nearest = np.where(np.isfinite(ratio), ratio, np.inf).min(axis=1)
-    return _FLOOR * float(np.median(nearest[np.isfinite(nearest)]))
+    return _FLOOR * median(nearest[np.isfinite(nearest)])
 
 
 def _positive(distance: Vector) -> Vector:

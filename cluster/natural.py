@@ -11,6 +11,7 @@ from netprobe.cluster.judge import LEAST_CONTRAST, judge_locality
 from netprobe.cluster.kmeans import check_sizes, lloyd
 from netprobe.cluster.levels import Levels, ends_of, levels_of, symmetric
 from netprobe.cluster.records import Grouping, Verdict, numbered_by_first_member, one_group
+from netprobe.core.medians import median, row_medians
 
 # Rounds of "take the excess delay of slow hosts away and group again".
 _EXCESS_ROUNDS = 3
@@ -130,13 +131,13 @@ def _excess(levels: Levels, labels: NDArray[np.int64]) -> NDArray[np.float64]:
     between = labels[first] != labels[second]
     if between.all() or not between.any():
         return np.zeros(n)
-    inside_level = float(np.median(levels.distance[~between]))
-    expected = np.where(between, float(np.median(levels.distance[between])), inside_level)
+    inside_level = median(levels.distance[~between])
+    expected = np.where(between, median(levels.distance[between]), inside_level)
     surplus = np.full((n, n), np.nan)
     nearest = np.full((n, n), np.inf)
     surplus[first, second] = surplus[second, first] = levels.distance - expected
     nearest[first, second] = nearest[second, first] = levels.distance
-    excess = np.minimum(np.nanmedian(surplus, axis=1), nearest.min(axis=1) - inside_level)
+    excess = np.minimum(row_medians(surplus), nearest.min(axis=1) - inside_level)
     return np.asarray(np.where(excess > _LEAST_EXCESS, excess, 0.0))
 
 
@@ -152,7 +153,7 @@ def _step(level: NDArray[np.float64], labels: NDArray[np.int64]) -> float:
     between = labels[first] != labels[second]
     if between.all() or not between.any():
         return 1.0
-    return float(np.exp(np.median(level[between]) - np.median(level[~between])))
+    return float(np.exp(median(level[between]) - median(level[~between])))
 
 
 def _candidates(hierarchy: Hierarchy) -> list[dict[str, object]]:

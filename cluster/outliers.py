@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from netprobe.cluster.levels import ends_of, symmetric
 from netprobe.cluster.regroup import is_sparse
+from netprobe.core.medians import median, row_medians
 
 # Named from these effects on, and from this many robust standard deviations of its likes.
 _HOST_RATIO, _LINK_RATIO, _WAY_RATIO = 1.25, 2.0, 1.5
@@ -82,11 +83,11 @@ def find_outliers(raw_distance_s: NDArray[np.float64], labels: NDArray[np.int64]
     unplaced = is_sparse(raw) and len(np.unique(labels)) == 1  # what is near and what far is not known
     if len(matrix) < 4 or not len(positive) or unplaced:
         return Outliers(hosts=(), links=(), asymmetric=())
-    floor = 1e-3 * float(np.median(positive))
+    floor = 1e-3 * median(positive)
     level = np.log(np.maximum(matrix, floor))
     expected = _expected(level, labels)
     over = level - expected
-    terms = _row_medians(over)
+    terms = row_medians(over, none=0.0)
     same = labels[:, None] == labels[None, :]
     hosts = _hosts(matrix, np.exp(expected), over, terms, same)
     # A slow host adds the same delay to all of its links, near and far; small differences grow with them.
@@ -94,7 +95,7 @@ def find_outliers(raw_distance_s: NDArray[np.float64], labels: NDArray[np.int64]
     for slow in hosts:
         excess[slow.host] = slow.excess
     over = level - np.log(np.exp(expected) + excess[:, None] + excess[None, :])
-    terms = _row_medians(over)
+    terms = row_medians(over, none=0.0)
     over = over - terms[:, None] - terms[None, :]
     # Of an end with few readings its own term is a guess, and so is what it explains.
     vague = np.isfinite(level).sum(axis=1) < min(_LEAST_READINGS, len(level) - 1)
@@ -114,7 +115,7 @@ def _expected(level: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[
     usual = []
     for kind in (same, ~same):
         values = pairs[kind & known]
-        usual.append(float(np.median(values if len(values) else pairs[known])))
+        usual.append(median(values if len(values) else pairs[known]))
     own = _block_medians(pairs, labels)[labels[:, None], labels[None, :]]
     return np.where(np.isnan(own), np.where(labels[:, None] == labels[None, :], *usual), own)
 
@@ -141,14 +142,8 @@ def _block_medians(pairs: NDArray[np.float64], labels: NDArray[np.int64]) -> NDA
     return table
 
 
-def _row_medians(values: NDArray[np.float64], *, none: float = 0.0) -> NDArray[np.float64]:
-    """(N,) the median of each row's finite values, ``none`` where it has none."""
-    rows = [row[np.isfinite(row)] for row in values]
-    return np.array([float(np.median(row)) if len(row) else none for row in rows])
-
-
 def _spread(values: NDArray[np.float64]) -> float:
-    return max(1.4826 * float(np.median(np.abs(values - np.median(values)))), _LEAST_SPREAD)
+    return max(1.4826 * median(np.abs(values - median(values))), _LEAST_SPREAD)
 
 
 def _hosts(
@@ -158,7 +153,7 @@ def _hosts(
     terms: NDArray[np.float64],
     same: NDArray[np.bool_],
 ) -> tuple[SlowHost, ...]:
-    beyond = terms - np.median(terms)
+    beyond = terms - median(terms)
     slow = beyond > max(np.log(_HOST_RATIO), _HOST_SIGMAS * _spread(terms))
     found = []
     for host in np.flatnonzero(slow | _delayed(matrix, expected, same)).tolist():
@@ -167,7 +162,7 @@ def _hosts(
             SlowHost(
                 host=host,
                 ratio=float(np.exp(terms[host])),
-                excess=float(np.median((matrix - expected)[host][there])),
+                excess=median((matrix[host] - expected[host])[there]),
                 slower=int((over[host][there] > np.log(_AGREES)).sum()),
                 links=int(there.sum()),
             )
@@ -183,19 +178,17 @@ def _delayed(
     Inside it is a fourth of what is expected at least; outside, where most links may be far, it may be little
     of it. One that shows inside only is a host of another group, or a group inside a group.
     """
-    inside, outside = (
-        _row_medians(np.where(kind, matrix - expected, np.nan), none=np.nan) for kind in (same, ~same)
-    )
+    inside, outside = (row_medians(np.where(kind, matrix - expected, np.nan)) for kind in (same, ~same))
     if np.isnan(inside).all() or np.isnan(outside).all():
         return np.zeros(len(matrix), dtype=bool)
-    near = _row_medians(np.where(same & np.isfinite(matrix), expected, np.nan), none=np.nan)
-    far = _row_medians(np.where(~same & np.isfinite(matrix), expected, np.nan), none=np.nan)
+    near = row_medians(np.where(same & np.isfinite(matrix), expected, np.nan))
+    far = row_medians(np.where(~same & np.isfinite(matrix), expected, np.nan))
     clear = np.ones(len(matrix), dtype=bool)
     delays = []
     for delay, typical in ((inside, near), (outside, far)):
         known = np.isfinite(delay)
-        delay = delay - np.median(delay[known])
-        spread = 1.4826 * float(np.median(np.abs(delay[known])))
+        delay = delay - median(delay[known])
+        spread = 1.4826 * median(np.abs(delay[known]))
         clear &= known & (delay > _HOST_SIGMAS * np.maximum(spread, _LEAST_SPREAD * typical))
         delays.append(delay)
     return np.asarray(
@@ -204,12 +197,12 @@ def _delayed(
 
 
 def _links(over: NDArray[np.float64]) -> tuple[SlowLink, ...]:
-    first, second = np.triu_indices(len(over), 1)
+    first, second = ends_of(len(over))
     values = over[first, second]
     known = np.isfinite(values)
     if not known.any():
         return ()
-    values = values - np.median(values[known])
+    values = values - median(values[known])
     limit = max(np.log(_LINK_RATIO), _LINK_SIGMAS * _spread(values[known]))
     found = []
     for at in np.flatnonzero(known & (values > limit)).tolist():
@@ -219,7 +212,7 @@ def _links(over: NDArray[np.float64]) -> tuple[SlowLink, ...]:
 
 
 def _asymmetric(raw: NDArray[np.float64], floor: float) -> tuple[AsymmetricLink, ...]:
-    first, second = np.triu_indices(len(raw), 1)
+    first, second = ends_of(len(raw))
     there = np.log(np.maximum(raw[first, second], floor)) - np.log(np.maximum(raw[second, first], floor))
     known = np.isfinite(there)
     if not known.any():

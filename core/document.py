@@ -20,6 +20,7 @@ from typing import Any, ClassVar, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from netprobe._version import __version__
+from netprobe.core.decimals import RowTexts
 from netprobe.core.errors import DocumentError
 from netprobe.core.hosts import Host, is_ip_address
 from netprobe.core.matrix import Ready, SideFile, round_float
@@ -87,23 +88,32 @@ D = TypeVar("D", bound=Document)
 
 def dump(document: BaseModel, side: SideFile | None = None) -> dict[str, Any]:
     """The document as plain JSON data; large matrices go to ``side`` when one is given."""
-    ready = Ready()
+    return _dumped(document, side, Ready())
+
+
+def _dumped(document: BaseModel, side: SideFile | None, ready: Ready) -> dict[str, Any]:
     data = document.model_dump(mode="json", by_alias=True, context={"side": side, "ready": ready})
     return _rounded(data, ready)  # type: ignore[no-any-return]
 
 
 def canonical_sha256(document: BaseModel) -> str:
     """SHA-256 of the canonical content: sorted keys, 9 significant digits, time stamps and empty keys left out."""
-    side = SideFile(name="")
-    data = _canonical(dump(document, side))
-    text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    ready = Ready(as_text=True, canonical=True)
+    text = canonical_text(_dumped(document, SideFile(name=""), ready))
+    return hashlib.sha256(ready.put_in(text).encode()).hexdigest()
+
+
+def canonical_text(data: Any) -> str:
+    """JSON of plain data as it is hashed."""
+    return json.dumps(
+        _canonical(data), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+    )
 
 
 def write_document(document: Document, path: Path) -> None:
     """Write ``path`` (and its side file when matrices are large) atomically."""
     side = SideFile(name=side_path(path).name)
-    data = dump(document, side)
+    data = _dumped(document, side, Ready(as_text=True))
     if side.arrays:
         write_atomically(side_path(path), side.to_bytes())
     write_atomically(path, (to_json(data) + "\n").encode())
@@ -117,6 +127,8 @@ def side_path(path: Path) -> Path:
 def to_json(data: Any, indent: int = 0) -> str:
     """JSON a person can read: objects a key a line, lists of plain values on one line."""
     pad = " " * (indent + 2)
+    if isinstance(data, RowTexts):
+        return "[\n" + ",\n".join(f"{pad}[{row}]" for row in data) + "\n" + " " * indent + "]"
     if isinstance(data, dict) and data:
         if indent >= 4 and all(not isinstance(v, (dict, list)) for v in data.values()):
             return json.dumps(data, allow_nan=False)

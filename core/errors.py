@@ -80,9 +80,13 @@ class InfeasibleError(InputError):
 
 
 class NothingMeasuredError(NetprobeError):
-    """No link at all could be measured."""
+    """No link at all could be measured. ``nobody_up``: since no host could be reached."""
 
     exit_code = EXIT_NOTHING_MEASURED
+
+    def __init__(self, message: str, *, nobody_up: bool = False) -> None:
+        self.nobody_up = nobody_up
+        super().__init__(message)
 
 
 class InterruptedScanError(NetprobeError):

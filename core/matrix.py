@@ -11,6 +11,7 @@ import hashlib
 import io
 import math
 import secrets
+import weakref
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from typing import IO, Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import PlainSerializer, PlainValidator, SerializationInfo, ValidationInfo, WithJsonSchema
+
+from netprobe.core.decimals import row_texts
 
 FloatMatrix = NDArray[np.float64]
 INLINE_HOSTS = 256
@@ -31,6 +34,7 @@ _NPY_HEADER_LIMIT = 1 << 16
 _EXACT_POWERS = 22
 _POWERS = np.array([float(10**power) for power in range(_EXACT_POWERS + 1)])
 _NEAR_TIE = 1e-5
+_DIGESTS: dict[int, tuple[weakref.ref[NDArray[Any]], str]] = {}
 _PLAIN_CELLS = frozenset({float, int, type(None)})
 
 
@@ -97,10 +101,19 @@ def rounded(array: FloatMatrix) -> FloatMatrix:
 
 def array_digest(array: NDArray[Any]) -> str:
     """SHA-256 over shape, type and little-endian content."""
+    known = _DIGESTS.get(id(array))
+    if known is not None and known[0]() is array:
+        return known[1]
     contiguous = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     digest = hashlib.sha256(f"{contiguous.dtype.str}{contiguous.shape}".encode())
-    digest.update(contiguous.tobytes())
+    digest.update(contiguous.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
+
+
+def _remember(array: NDArray[Any], digest: str) -> None:
+    """Of an array that nobody can change: its digest need not be told again as long as it is there."""
+    key = id(array)
+    _DIGESTS[key] = weakref.ref(array, lambda _: _DIGESTS.pop(key, None)), digest
 
 
 def load_array(folder: Path, reference: dict[str, Any]) -> NDArray[Any]:
@@ -125,6 +138,8 @@ def load_array(folder: Path, reference: dict[str, Any]) -> NDArray[Any]:
         )
     if reference.get("sha256") != array_digest(array):
         raise ValueError(f"side file {name!r} is not the one this document was written with (sha256 differs)")
+    # It stands on bytes, which are never written.
+    _remember(array, reference["sha256"])
     return array
 
 
@@ -195,10 +210,28 @@ class Ready:
 
     pydantic would copy them cell by cell, and rounding walk them again. ``key`` marks their stand-ins; it is
     drawn anew each time, so that nothing which a document holds can be taken for one.
+
+    as_text: the document is written and not looked at, so matrices may stand in it as `RowTexts`. canonical: it is
+    written to be hashed, and what has its canonical text at hand puts that into ``texts``.
     """
 
     key: str = field(default_factory=lambda: secrets.token_hex(16))
     parts: list[Any] = field(default_factory=list)
+    as_text: bool = False
+    canonical: bool = False
+    texts: list[str] = field(default_factory=list)
+
+    def stand_in(self, text: str) -> str:
+        """What stands for a part of which the canonical text is ``text``."""
+        self.texts.append(text)
+        return f"{self.key}:{len(self.texts) - 1}"
+
+    def put_in(self, text: str) -> str:
+        """``text``, canonical JSON, with the texts put where their stand-ins are."""
+        pieces = text.split(f'"{self.key}:')
+        return pieces[0] + "".join(
+            self.texts[int(number)] + after for number, after in (piece.split('"', 1) for piece in pieces[1:])
+        )
 
 
 def set_aside(info: SerializationInfo, value: Any) -> Any:
@@ -214,7 +247,12 @@ def _serialize(array: FloatMatrix, info: SerializationInfo) -> Any:
     context = info.context or {}
     side = context.get("side")
     if len(array) <= INLINE_HOSTS or side is None:
-        return set_aside(info, to_rows(rounded(array)))
+        ready = context.get("ready")
+        if ready is None or not ready.as_text or not len(array):
+            return set_aside(info, to_rows(rounded(array)))
+        if ready.canonical:
+            return ready.stand_in("[[" + "],[".join(row_texts(rounded(array), ",")) + "]]")
+        return set_aside(info, row_texts(rounded(array), ", "))
     digest = array_digest(array)
     key = digest[:16]
     side.arrays[key] = array

@@ -24,7 +24,7 @@ from pydantic import (
     ValidationInfo,
 )
 
-from netprobe.core.document import Record, dump, validation_text
+from netprobe.core.document import Record, canonical_text, dump, validation_text
 from netprobe.core.matrix import array_digest, load_array, rounded, set_aside
 
 INLINE_VISITS = 1 << 14
@@ -272,6 +272,9 @@ def _check_columns(columns: dict[str, NDArray[Any]], texts: list[str]) -> None:
 def _serialize(table: VisitTable, info: SerializationInfo) -> Any:
     side = (info.context or {}).get("side")
     if len(table) <= INLINE_VISITS or side is None:
+        ready = (info.context or {}).get("ready")
+        if ready is not None and ready.canonical and len(table):
+            return ready.stand_in(_canonical_records(table))
         return set_aside(info, _records(table))
     encoded = [text.encode() for text in table.texts]
     arrays = {
@@ -302,6 +305,29 @@ def _records(table: VisitTable) -> list[dict[str, Any]]:
     for place in np.flatnonzero(table.columns["rest"] >= 0).tolist():
         records[place] = dump(table[place])
     return records
+
+
+def _canonical_records(table: VisitTable) -> str:
+    """The canonical text of `_records`, made a column at a time: of ten thousand visits that is most of a scan's."""
+    codes = [json.dumps(text) for text in table.texts]
+    # Each entry with its key and the comma before it; a null key says nothing.
+    columns = []
+    for key in sorted({*_TEXTS[:-1], *_NUMBERS}):
+        column = table.columns[key]
+        if _NUMBERS.get(key) is np.float64:
+            columns.append([f',"{key}":{value!r}' for value in rounded(column).tolist()])
+            continue
+        values, places = np.unique(column, return_inverse=True)
+        kept = [
+            None if value < 0 and (key in _TEXTS or key in _PORTS) else value for value in values.tolist()
+        ]
+        shown = [None if value is None else codes[value] if key in _TEXTS else value for value in kept]
+        entries = ["" if one is None else f',"{key}":{one}' for one in shown]
+        columns.append([entries[place] for place in places.ravel().tolist()])
+    records = ["{" + "".join(entries)[1:] + "}" for entries in zip(*columns)]
+    for place in np.flatnonzero(table.columns["rest"] >= 0).tolist():
+        records[place] = canonical_text(dump(table[place]))
+    return "[" + ",".join(records) + "]"
 
 
 class _Schema:

@@ -10,16 +10,19 @@ height that is clamped at zero gets no gradient and never leaves it.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from netprobe.core.medians import quantile
 from netprobe.embed.arrays import arrays, to_numpy
 
 # Keeps the direction between two coincident points defined; in units of the median distance.
 _SOFT_ZERO = 1e-6
+_CELLS_AT_ONCE = 1 << 17
 _DECAY_MEAN, _DECAY_SQUARE, _LEAST_SQUARE_ROOT = 0.9, 0.999, 1e-8
 
 
@@ -70,9 +73,9 @@ def _descend(problem: _Problem, values: list[Any], *, iterations: int, learning_
     late = math.floor(0.8 * iterations)
     before = np.full(values[0].shape[0], np.inf)
     for step in range(iterations):
-        residual, gradients = problem.gradient(*values)
+        gradients = problem.gradient(*values)
         if step == late:
-            before = problem.loss(residual)
+            before = problem.loss(*values)
         rate = learning_rate * 0.5 * (1.0 + math.cos(math.pi * step / iterations))
         first = 1.0 - _DECAY_MEAN ** (step + 1)
         second = math.sqrt(1.0 - _DECAY_SQUARE ** (step + 1))
@@ -81,8 +84,7 @@ def _descend(problem: _Problem, values: list[Any], *, iterations: int, learning_
             squares[at] = _DECAY_SQUARE * squares[at] + (1.0 - _DECAY_SQUARE) * gradient * gradient
             scale = problem.root(squares[at]) / second + _LEAST_SQUARE_ROOT
             values[at] = values[at] - (rate / first) * means[at] / scale
-    residual, _ = problem.gradient(*values)
-    losses = problem.loss(residual)
+    losses = problem.loss(*values)
     best = int(np.argmin(losses))
     loss = float(losses[best])
     return AdamFit(
@@ -99,17 +101,18 @@ class _Problem:
     def __init__(
         self, target: Any, mask: Any, *, alpha: float, heights: bool, huber_delta: float | None
     ) -> None:
-        from array_api_compat import array_namespace
-
-        self._xp = array_namespace(target)
+        self._xp = _namespace(target)
         self._target = target
         self._mask = mask
         self._pairs = float(self._xp.sum(mask))
         self._alpha = alpha
         self._with_heights = heights
-        self._delta = huber_delta
-        # An array of the library's own: its `clip` takes plain numbers, and checks them anew at every step.
         self._zero = 0.0 * target[0, 0]
+        self._delta = huber_delta
+        self._limits = (-(huber_delta or 0.0), huber_delta or 0.0)
+        n = target.shape[0]
+        # Rows at a time that stay in a processor's cache; a device has no such need.
+        self._rows = max(_CELLS_AT_ONCE // n, 1) if isinstance(target, np.ndarray) else n
 
     def root(self, array: Any) -> Any:
         """Element-wise square root."""
@@ -121,43 +124,77 @@ class _Problem:
             return 0.0 * free
         return self._xp.maximum(free, self._zero) + self._xp.log1p(self._xp.exp(-self._xp.abs(free)))
 
-    def gradient(self, points: Any, free: Any) -> tuple[Any, list[Any]]:
-        """Residuals (R, N, N); gradients by the points (R, N, D) and by the free variables (R, N)."""
+    def gradient(self, points: Any, free: Any) -> list[Any]:
+        """By the points (R, N, D) and by the free variables (R, N)."""
+        xp = self._xp
+        about, toward, sums = [], [], []
+        for length, residual in self._blocks(points, free):
+            slope = residual
+            if self._delta is not None:
+                slope = xp.clip(residual, *self._limits)
+            if self._alpha == 1.0:
+                pull = slope / length
+            else:
+                pull = slope * self._alpha * length ** (self._alpha - 2.0)
+            about.append(xp.sum(pull, axis=2))
+            toward.append(xp.matmul(pull, points))
+            if self._with_heights:
+                sums.append(xp.sum(slope, axis=2))
+        by_points = _joined(xp, about)[:, :, None] * points - _joined(xp, toward)
+        if not self._with_heights:
+            return [by_points]
+        return [by_points, _joined(xp, sums) / (1.0 + xp.exp(-free))]
+
+    def loss(self, points: Any, free: Any) -> NDArray[np.float64]:
+        """(R,) mean loss of a measured pair; half the square near zero, as Huber (1964) has it."""
+        total = np.zeros(points.shape[0])
+        for _, residual in self._blocks(points, free):
+            size = self._xp.abs(residual)
+            cost = 0.5 * size**2
+            if self._delta is not None:
+                cost = self._xp.where(size <= self._delta, cost, self._delta * (size - 0.5 * self._delta))
+            total += to_numpy(self._xp.sum(cost, axis=(1, 2))).astype(np.float64)
+        return total / self._pairs
+
+    def _blocks(self, points: Any, free: Any) -> Iterator[tuple[Any, Any]]:
+        """Some rows at a time, (R, rows, N): how far apart the points are, and what the model is above the target."""
         xp = self._xp
         squares = xp.sum(points * points, axis=2)
-        # In place where nothing else needs what was there: at hundreds of hosts memory is the bottleneck.
-        between = squares[:, :, None] + squares[:, None, :]
-        between -= 2.0 * xp.matmul(points, xp.matrix_transpose(points))
-        between = xp.maximum(between, self._zero)
-        between += _SOFT_ZERO**2
-        length = xp.sqrt(between)
-        model = length if self._alpha == 1.0 else length**self._alpha
-        if self._with_heights:
-            height = self.heights(free)
-            model = model + height[:, :, None]
-            model += height[:, None, :]
-        residual = model - self._target
-        residual *= self._mask
-        slope = residual
-        if self._delta is not None:
-            limit = self._zero + self._delta
-            slope = xp.minimum(xp.maximum(residual, -limit), limit)
-        pull = slope / length if self._alpha == 1.0 else slope * self._alpha * length ** (self._alpha - 2.0)
-        by_points = xp.sum(pull, axis=2)[:, :, None] * points - xp.matmul(pull, points)
-        if not self._with_heights:
-            return residual, [by_points]
-        return residual, [by_points, xp.sum(slope, axis=2) / (1.0 + xp.exp(-free))]
+        # Doubled before the product, which is exact, and so is one step less over all pairs.
+        twice, across = 2.0 * points, xp.matrix_transpose(points)
+        height = self.heights(free) if self._with_heights else None
+        for start in range(0, points.shape[1], self._rows):
+            rows = slice(start, start + self._rows)
+            between = squares[:, rows, None] + squares[:, None, :]
+            between -= xp.matmul(twice[:, rows, :], across)
+            between = xp.clip(between, 0.0, math.inf)
+            between += _SOFT_ZERO**2
+            length = xp.sqrt(between)
+            model = length if self._alpha == 1.0 else length**self._alpha
+            if height is None:
+                residual = model - self._target[rows, :]
+            else:
+                residual = model + height[:, rows, None]
+                residual += height[:, None, :]
+                residual -= self._target[rows, :]
+            residual *= self._mask[rows, :]
+            yield length, residual
 
-    def loss(self, residual: Any) -> NDArray[np.float64]:
-        """(R,) mean loss of a measured pair; half the square near zero, as Huber (1964) has it."""
-        size = self._xp.abs(residual)
-        cost = 0.5 * size**2
-        if self._delta is not None:
-            cost = self._xp.where(size <= self._delta, cost, self._delta * (size - 0.5 * self._delta))
-        return to_numpy(self._xp.sum(cost, axis=(1, 2))).astype(np.float64) / self._pairs
+
+def _namespace(array: Any) -> Any:
+    """The library of an array, under the names of the standard: numpy's own from its version 2 on."""
+    if isinstance(array, np.ndarray) and hasattr(np, "matrix_transpose"):
+        return np
+    from array_api_compat import array_namespace
+
+    return array_namespace(array)
+
+
+def _joined(xp: Any, blocks: list[Any]) -> Any:
+    return blocks[0] if len(blocks) == 1 else xp.concat(blocks, axis=1)
 
 
 def _first_free_height(distances: NDArray[np.float64]) -> float:
     """Free variable of a first height: half of what even the nearest pairs take."""
-    height = max(0.5 * float(np.quantile(distances, 0.05)), 1e-2)
+    height = max(0.5 * float(quantile(distances, 0.05)), 1e-2)
     return math.log(math.expm1(height))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from netprobe.core.medians import median
 from netprobe.embed.arrays import resolve
 from netprobe.embed.interval import interval_factor
 from netprobe.embed.kriging import direction_noise, settled
@@ -119,7 +120,7 @@ def fitting_cap(ordered: Prepared, options: EmbedOptions, *, seed: int) -> float
     errors = []
     for cap in (options.winsorise, LOOSE_CAP):
         guess = smooth(winsorise(rest, factor=cap))[scored]
-        errors.append(float(np.median(np.abs(np.log(np.maximum(guess, 1e-9) / part.distance[scored])))))
+        errors.append(float(median(np.abs(np.log(np.maximum(guess, 1e-9) / part.distance[scored])))))
     return LOOSE_CAP if errors[1] < _MUCH_BETTER * errors[0] else options.winsorise
 
 
@@ -166,7 +167,7 @@ def _judged(trial: Parts, ordered: Prepared, scored: NDArray[np.bool_]) -> _Tria
     truth = ordered.distance[scored]
     return _Trial(
         mix=choose(trial, ordered.distance, scored),
-        median_relative_error=float(np.median(np.abs(guess[scored] - truth) / truth)),
+        median_relative_error=float(median(np.abs(guess[scored] - truth) / truth)),
         error=np.log(truth / np.maximum(guess[scored], 1e-9)),
         doubt=trial.spread[scored],
     )

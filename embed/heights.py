@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from netprobe.core.medians import median
 from netprobe.embed.prepare import Prepared
 from netprobe.embed.smooth import LEAST_DISTANCE, alike, product
 
@@ -51,7 +52,7 @@ def relative_heights(prepared: Prepared, *, passes: int = 3) -> NDArray[np.float
     shared = np.where(enough, common, 1.0)
     rows = _over_shared(prepared.distance, weight, complete=complete)
     apart = np.where(enough, (rows - rows.T) / shared, 0.0)
-    usual = max(float(np.median(common[enough])), 2.0)
+    usual = max(float(median(common[enough])), 2.0)
     for number in range(passes):
         left = levelled(prepared, heights)
         level = _log_level(left) if number else left.distance

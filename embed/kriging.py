@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from netprobe.core.medians import median
 from netprobe.embed.prepare import Prepared
 from netprobe.embed.smooth import LEAST_DISTANCE, row_gaps
 
@@ -40,7 +41,7 @@ def direction_noise(matrix: NDArray[np.float64]) -> float:
     both = np.triu((matrix > 0) & (matrix.T > 0), 1)
     if not both.any():
         return 0.0
-    return 1.4826 * float(np.median(np.abs(np.log(matrix[both] / matrix.T[both])))) / 2.0
+    return 1.4826 * float(median(np.abs(np.log(matrix[both] / matrix.T[both])))) / 2.0
 
 
 def settled(

@@ -17,6 +17,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from netprobe.core.medians import median
 from netprobe.embed.adam import AdamFit, fit_adam
 from netprobe.embed.arrays import resolve
 from netprobe.embed.heights import levelled, relative_heights
@@ -178,7 +179,7 @@ def _blocks_of_the_far(
     """
     forest, blocks = levels["ultrametric"], levels["block"]
     pairs = forest[~np.eye(len(forest), dtype=bool)]
-    nearest, typical = float(pairs.min()), float(np.median(pairs))
+    nearest, typical = float(pairs.min()), float(median(pairs))
     if typical - nearest <= 0.0:
         return blocks
     share = np.clip((forest - nearest) / (typical - nearest), 0.0, 1.0) ** 2

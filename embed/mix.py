@@ -17,8 +17,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from netprobe.core.medians import median
 from netprobe.embed.methods import Parts
 from netprobe.embed.smooth import LEAST_DISTANCE
+
+# Rows and columns, (M,) each.
+Pairs = tuple[NDArray[np.intp], ...]
 
 _HABIT = {"ultrametric": 0.7, "block": 0.3}
 _STEP = 0.1
@@ -51,23 +55,23 @@ def choose(parts: Parts, distance: NDArray[np.float64], hidden: NDArray[np.bool_
     """
     names = tuple(parts.levels)
     habit = _habit(names)
-    truth = np.log(distance[hidden] + LEAST_DISTANCE)
+    pairs = np.nonzero(hidden)
+    truth = np.log(distance[pairs] + LEAST_DISTANCE)
     if len(truth) < _FEWEST_FOR_NOISE:
         return Mix(weights=habit)
-    error = np.abs(truth - _level(parts, Mix(weights=habit), hidden))
-    noise = 1.4826 * float(np.median(error))
+    error = np.abs(truth - _level(parts, Mix(weights=habit), pairs))
+    noise = 1.4826 * float(median(error))
     if len(truth) < _FEWEST_TO_DECIDE:
         return Mix(weights=habit, all_heights=False, noise=noise)
-    mix = Mix(weights=_weights(parts, truth, hidden, habit), all_heights=True, noise=noise)
+    mix = Mix(weights=_weights(parts, truth, pairs, habit), all_heights=True, noise=noise)
     flat = Mix(weights=mix.weights, all_heights=False, noise=noise)
-    medians = [float(np.median(np.abs(truth - _level(parts, one, hidden)))) for one in (mix, flat)]
+    medians = [float(median(np.abs(truth - _level(parts, one, pairs)))) for one in (mix, flat)]
     return mix if medians[1] > _LEVELLING_COST * medians[0] else flat
 
 
 def mixed(parts: Parts, mix: Mix) -> NDArray[np.float64]:
     """(N, N) distances, complete, symmetric, never negative, zero diagonal."""
-    everywhere = np.ones_like(next(iter(parts.levels.values())), dtype=np.bool_)
-    distance = mixed_at(parts, mix, everywhere).reshape(everywhere.shape)
+    distance = _distance(_level(parts, mix, None))
     distance = (distance + distance.T) / 2
     np.fill_diagonal(distance, 0.0)
     return np.asarray(distance, dtype=np.float64)
@@ -75,7 +79,11 @@ def mixed(parts: Parts, mix: Mix) -> NDArray[np.float64]:
 
 def mixed_at(parts: Parts, mix: Mix, where: NDArray[np.bool_]) -> NDArray[np.float64]:
     """(M,) the distances of the pairs ``where`` an (N, N) mask is true, row by row."""
-    return np.asarray(np.maximum(np.exp(_level(parts, mix, where)) - LEAST_DISTANCE, 0.0))
+    return _distance(_level(parts, mix, np.nonzero(where)))
+
+
+def _distance(level: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(np.maximum(np.exp(level) - LEAST_DISTANCE, 0.0))
 
 
 def _habit(names: tuple[str, ...]) -> dict[str, float]:
@@ -87,16 +95,16 @@ def _habit(names: tuple[str, ...]) -> dict[str, float]:
 
 
 def _weights(
-    parts: Parts, truth: NDArray[np.float64], hidden: NDArray[np.bool_], habit: dict[str, float]
+    parts: Parts, truth: NDArray[np.float64], pairs: Pairs, habit: dict[str, float]
 ) -> dict[str, float]:
     if len(habit) == 1:
         return habit
     names = tuple(habit)
     guesses = np.stack(
-        [_with_heights(parts.levels[name][hidden], _of_pairs(parts.heights, hidden)) for name in names]
+        [_with_heights(parts.levels[name][pairs], _of_pairs(parts.heights, pairs)) for name in names]
     )
     usual = truth - np.array([habit[name] for name in names]) @ guesses
-    limit = _ROBUST * max(float(np.median(np.abs(usual))), 1e-9)
+    limit = _ROBUST * max(float(median(np.abs(usual))), 1e-9)
 
     def losses(weights: NDArray[np.float64]) -> NDArray[np.float64]:
         size = np.abs(truth - weights @ guesses)
@@ -126,15 +134,19 @@ def _compositions(total: int, size: int) -> Iterator[tuple[int, ...]]:
             yield (first, *rest)
 
 
-def _level(parts: Parts, mix: Mix, where: NDArray[np.bool_]) -> NDArray[np.float64]:
-    level = sum(weight * parts.levels[name][where] for name, weight in mix.weights.items() if weight)
+def _level(parts: Parts, mix: Mix, where: Pairs | None) -> NDArray[np.float64]:
+    """(M,) of some pairs, (N, N) of all where None are named."""
+    some = ... if where is None else where
+    level = sum(weight * parts.levels[name][some] for name, weight in mix.weights.items() if weight)
     heights = parts.heights if mix.all_heights else _beyond(parts.heights, _LEVELLED * mix.noise)
     return _with_heights(np.asarray(level), _of_pairs(heights, where))
 
 
-def _of_pairs(heights: NDArray[np.float64], where: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """(M,) what both ends of a pair add."""
-    rows, columns = np.nonzero(where)
+def _of_pairs(heights: NDArray[np.float64], where: Pairs | None) -> NDArray[np.float64]:
+    """(M,) what both ends of a pair add, or (N, N)."""
+    if where is None:
+        return np.asarray(heights[:, None] + heights[None, :])
+    rows, columns = where
     return np.asarray(heights[rows] + heights[columns])
 
 

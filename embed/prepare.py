@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.core.errors import InputError
+from netprobe.core.medians import median
 
 # Two directions whose mean is more than this above the smaller, and more than those of most pairs are, are
 # taken for one good reading and one disturbed one: disturbances only ever add delay.
@@ -81,7 +82,7 @@ def prepare(matrix: NDArray[np.float64], *, larger_direction: bool) -> Prepared:
         joined = np.minimum((there + back) / 2, _direction_slack(there) * np.minimum(there, back))
     measured = np.isfinite(joined)
     positive = joined[measured & (joined > 0)]
-    scale_s = float(np.median(positive)) if len(positive) else 1.0
+    scale_s = float(median(positive)) if len(positive) else 1.0
     distance = np.where(measured, np.round(joined / scale_s, _DIGITS), 0.0)
     return Prepared(distance=distance, measured=measured, scale_s=scale_s)
 
@@ -95,7 +96,7 @@ def _direction_slack(there: NDArray[np.float64]) -> float:
     both = np.triu((there > 0) & (there.T > 0), 1)
     if int(both.sum()) < _FEWEST_FOR_SLACK:
         return _DIRECTION_SLACK
-    apart = 1.4826 * float(np.median(np.abs(np.log(there[both] / there.T[both]))))
+    apart = 1.4826 * float(median(np.abs(np.log(there[both] / there.T[both]))))
     return max(_DIRECTION_SLACK, min(math.exp(apart), _MOST_SLACK))
 
 
@@ -146,7 +147,7 @@ def winsorise(prepared: Prepared, *, factor: float) -> Prepared:
     if n - 2 < kth:
         return prepared
     nearest = bounds.min(axis=1)
-    excess = np.maximum(nearest - np.median(nearest), 0.0)
+    excess = np.maximum(nearest - median(nearest), 0.0)
     columns = np.ascontiguousarray(bounds[:, through])
     capped = prepared.distance.copy()
     for host, above in enumerate(_above_caps(prepared.distance, columns, excess, factor=factor, kth=kth)):
@@ -171,19 +172,21 @@ def _above_caps(
     triple of hosts. Bounds are the same both ways, so half of the pairs say all.
     """
     rows = np.ascontiguousarray(columns.T, dtype=np.float32)
-    more = excess.astype(np.float32)
-    limit = (distance / factor * (1.0 + _MARGIN)).astype(np.float32)
+    limit = distance / factor * (1.0 + _MARGIN)
     for host in range(len(distance)):
-        detour = rows[:, host + 1 :] + more[host]
-        np.maximum(detour, rows[:, host, None] + more[host + 1 :], out=detour)
-        below = (detour < limit[host, host + 1 :]).view(np.uint8).sum(axis=0, dtype=np.uint8)
-        yield host + 1 + np.flatnonzero(below >= kth)
+        # A detour is below the limit when both of its halves are.
+        later = slice(host + 1, None)
+        below = rows[:, later] < (limit[host, later] - excess[host]).astype(np.float32)
+        below &= rows[:, host, None] < (limit[host, later] - excess[later]).astype(np.float32)
+        yield host + 1 + np.flatnonzero(below.view(np.uint8).sum(axis=0, dtype=np.uint8) >= kth)
 
 
 def unidentified_pairs(measured: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """(N, N): true where no chain of measured pairs joins the two hosts."""
     from scipy.sparse.csgraph import connected_components
 
+    if measured.sum() == len(measured) * (len(measured) - 1):
+        return np.zeros(measured.shape, dtype=np.bool_)
     _, island = connected_components(measured, directed=False)
     return np.asarray(island[:, None] != island[None, :], dtype=np.bool_)
 
@@ -198,6 +201,11 @@ def hold_out(measured: NDArray[np.bool_], *, share: float, seed: int) -> NDArray
     spare = (measured.sum(axis=1) // 3).tolist()
     hidden = np.zeros_like(measured)
     order = np.random.default_rng(seed).permutation(len(rows))
+    first = rows[order[:wanted]], columns[order[:wanted]]
+    if (np.bincount(np.concatenate(first), minlength=len(measured)) <= spare).all():
+        # So it is where most pairs were measured: the first ones will do.
+        hidden[first] = hidden[first[::-1]] = True
+        return hidden
     for i, j in zip(rows[order].tolist(), columns[order].tolist()):
         if wanted == 0:
             break

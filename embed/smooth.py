@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from netprobe.core.medians import median
 from netprobe.embed.prepare import Prepared
 
 # A zero distance (two machines on one board) is this far from nothing, in units of the median.
@@ -44,7 +45,7 @@ def smooth(prepared: Prepared) -> NDArray[np.float64]:
     level = np.where(prepared.measured, level - centre, 0.0)
     gap = _joined_gaps(_profile_gaps(level, weight), prepared.measured)
     floor = _noise_floor(gap)
-    width = _width(floor, max(float(np.median(weight.sum(axis=1))) * float(weight.mean()), 2.0))
+    width = _width(floor, max(float(median(weight.sum(axis=1))) * float(weight.mean()), 2.0))
     estimate, support = _average(level, weight, _kernel(gap, floor, width))
     # A measured pair is its own support; only holes can lack it.
     holes = ~prepared.measured & (support < _ENOUGH_WEIGHT)
@@ -148,7 +149,7 @@ def _noise_floor(gap: NDArray[np.float64]) -> float:
     away = np.where(np.eye(len(gap), dtype=bool), np.inf, gap)
     nearest = away.min(axis=1)
     nearest = nearest[np.isfinite(nearest)]
-    return max(float(np.median(nearest)), _LEAST_NOISE) if len(nearest) else _LEAST_NOISE
+    return max(float(median(nearest)), _LEAST_NOISE) if len(nearest) else _LEAST_NOISE
 
 
 def _kernel(gap: NDArray[np.float64], floor: float, width: float) -> NDArray[np.float64]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from netprobe.core.dendrogram import joined_at
 from netprobe.embed.smooth import LEAST_DISTANCE
 
 # Noise of a tree in the forest, in units of what the first tree left over.
@@ -24,6 +25,8 @@ _DISTURBANCE = 0.7
 _MOST_TREES = 100
 _FEWEST_TREES = 14
 _CELLS = 40 * 256**2
+# So many cells of disturbed distances are drawn at once.
+_CELLS_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,26 +45,29 @@ def grow_forest(distance: NDArray[np.float64], *, seed: int, trees: int | None =
     n = len(distance)
     upper = np.triu_indices(n, 1)
     level = np.log(distance[upper] + LEAST_DISTANCE)
-    first = _joined_at(level)
+    first = _joined_at(level[None])[0]
     noise = _DISTURBANCE * float(np.sqrt(np.mean((level - first) ** 2)))
     count = trees or int(np.clip(_CELLS // n**2, _FEWEST_TREES, _MOST_TREES))
     rng = np.random.default_rng(seed)
     total, squares = np.zeros_like(level), np.zeros_like(level)
-    for _ in range(count):
-        joined = _joined_at(level + rng.normal(0.0, noise, level.shape))
-        total += joined
-        squares += (joined - first) ** 2
+    at_once = max(_CELLS_AT_ONCE // n**2, 1)
+    for done in range(0, count, at_once):
+        many = min(at_once, count - done)
+        for joined in _joined_at(level + rng.normal(0.0, noise, (many, len(level)))):
+            total += joined
+            squares += (joined - first) ** 2
     mean = total / count
     variance = np.maximum(squares / count - (mean - first) ** 2, 0.0)
     return Forest(level=_square(mean, n, upper), spread=_square(np.sqrt(variance), n, upper))
 
 
-def _joined_at(level: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(M,) condensed: the average-linkage height at which each pair is joined."""
-    from scipy.cluster.hierarchy import cophenet, linkage
+def _joined_at(levels: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(D, M) condensed: the average-linkage height at which each pair of each of D matrices is joined."""
+    from scipy.cluster.hierarchy import linkage
 
-    least = level.min()
-    return np.asarray(cophenet(linkage(level - least, "average")) + least, dtype=np.float64)
+    least = levels.min(axis=1)
+    trees = [linkage(level - low, "average") for level, low in zip(levels, least)]
+    return np.asarray(joined_at(np.stack(trees)) + least[:, None])
 
 
 def _square(

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from netprobe.core.errors import HostsError, InputError
 from netprobe.core.hosts import MAX_SLOTS, Host, check_hosts, checked_lines, make_host
 from netprobe.formats.ranks import argument_path, launcher_names, slots_of
+from netprobe.formats.repeated import Listed
 
 ORDER = (
     "mpiexec.hydra keeps it with -machinefile and -n of the sum of the slots; -ppn undoes it, and I_MPI_PERHOST does "
@@ -70,25 +70,15 @@ def read_mpich_machinefile(text: str, *, source: str | None = None) -> tuple[Hos
     listed once without it has None. ``user=`` becomes the target ``user@host``. Raises HostsError naming
     the line.
     """
-    entries: dict[str, _Entry] = {}
+    entries: dict[str, Listed] = {}
     for number, line in checked_lines(text.removeprefix("\ufeff"), source=source):
         words = line.partition("#")[0].split()
         if words:
             _read_line(words, entries, source=source, line=number)
-    return check_hosts([_host(entry, source=source) for entry in entries.values()], source=source)
+    return check_hosts([entry.host(source=source) for entry in entries.values()], source=source)
 
 
-@dataclass(kw_only=True)
-class _Entry:
-    name: str
-    line: int
-    user: str | None = None
-    listed: int = 0
-    slots: int = 0
-    stated: bool = False
-
-
-def _read_line(words: Sequence[str], entries: dict[str, _Entry], *, source: str | None, line: int) -> None:
+def _read_line(words: Sequence[str], entries: dict[str, Listed], *, source: str | None, line: int) -> None:
     name, colon, count = words[0].partition(":")
     if ":" in count:
         raise HostsError(
@@ -110,17 +100,8 @@ def _read_line(words: Sequence[str], entries: dict[str, _Entry], *, source: str 
     if name not in entries:
         make_host(name, source=source, line=line)
     user = _user(words[1:], source=source, line=line)
-    entry = entries.setdefault(name, _Entry(name=name, line=line))
-    if user is not None and entry.user not in (None, user):
-        raise HostsError(
-            f"host {name!r} has two users, {entry.user!r} and {user!r}", source=source, line=line
-        )
-    entry.user = user or entry.user
-    entry.listed += 1
-    entry.slots += int(count) if colon else 1
-    entry.stated = entry.stated or bool(colon)
-    if entry.slots > MAX_SLOTS:
-        raise HostsError(f"host {name!r} has more than {MAX_SLOTS} slots", source=source, line=line)
+    entry = entries.setdefault(name, Listed(name=name, line=line))
+    entry.add(int(count) if colon else None, user, source=source, line=line)
 
 
 def _user(words: Sequence[str], *, source: str | None, line: int) -> str | None:
@@ -140,9 +121,3 @@ def _user(words: Sequence[str], *, source: str | None, line: int) -> str | None:
     if "user" in found and not _USER.fullmatch(found["user"]):
         raise HostsError(f"user {found['user'][:60]!r} is none", source=source, line=line)
     return found.get("user")
-
-
-def _host(entry: _Entry, *, source: str | None) -> Host:
-    slots = entry.slots if entry.stated or entry.listed > 1 else None
-    target = entry.name if entry.user is None else f"{entry.user}@{entry.name}"
-    return make_host(entry.name, source=source, line=entry.line, target=target, slots=slots)

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from netprobe.core.errors import HostsError, InputError
 from netprobe.core.hosts import MAX_SLOTS, Host, check_hosts, checked_lines, make_host
 from netprobe.formats.ranks import argument_path, places_of, slots_of
+from netprobe.formats.repeated import Listed
 
 ORDER = (
     "mpirun keeps it with --map-by seq --bind-to none; by slot, the default, Open MPI 4.1 moves the launching host to "
@@ -86,18 +87,11 @@ def read_openmpi_hostfile(text: str, *, source: str | None = None) -> tuple[Host
         content = line.partition("#")[0].strip()
         if content:
             _read_line(content, entries, source=source, line=number)
-    return check_hosts([_host(entry, source=source) for entry in entries.values()], source=source)
+    return check_hosts([entry.host(source=source) for entry in entries.values()], source=source)
 
 
 @dataclass(kw_only=True)
-class _Entry:
-    name: str
-    line: int
-    user: str | None = None
-    listed: int = 0
-    given: int = 0
-    """Sum of ``slots=``, with one for each further line that has none."""
-    stated: bool = False
+class _Entry(Listed):
     most: int | None = None
 
 
@@ -119,20 +113,11 @@ def _read_line(content: str, entries: dict[str, _Entry], *, source: str | None, 
         make_host(name, source=source, line=line)
     slots, most, user = _read_pairs(rest, user, source=source, line=line)
     entry = entries.setdefault(name, _Entry(name=name, line=line))
-    if user is not None and entry.user not in (None, user):
-        raise HostsError(
-            f"host {name!r} has two users, {entry.user!r} and {user!r}", source=source, line=line
-        )
-    entry.user = user or entry.user
-    entry.listed += 1
-    entry.given += 1 if slots is None else slots
-    entry.stated = entry.stated or slots is not None
+    entry.add(slots, user, source=source, line=line)
     entry.most = most if entry.most is None else entry.most
-    if entry.given > MAX_SLOTS:
-        raise HostsError(f"host {name!r} has more than {MAX_SLOTS} slots", source=source, line=line)
-    if entry.most is not None and entry.stated and entry.given > entry.most:
+    if entry.most is not None and entry.stated and entry.slots > entry.most:
         raise HostsError(
-            f"host {name!r} has {entry.given} slots and max_slots={entry.most}", source=source, line=line
+            f"host {name!r} has {entry.slots} slots and max_slots={entry.most}", source=source, line=line
         )
 
 
@@ -173,12 +158,6 @@ def _number(value: str, key: str, *, source: str | None, line: int) -> int:
     return int(value)
 
 
-def _host(entry: _Entry, *, source: str | None) -> Host:
-    slots = entry.given if entry.stated or entry.listed > 1 else None
-    target = entry.name if entry.user is None else f"{entry.user}@{entry.name}"
-    return make_host(entry.name, source=source, line=entry.line, target=target, slots=slots)
-
-
 def check_openmpi_names(names: Sequence[str]) -> None:
     """Raise InputError for a name that mpirun would misread, or could not tell from another."""
     seen: dict[str, str] = {}
@@ -192,7 +171,7 @@ def check_openmpi_names(names: Sequence[str]) -> None:
         if short in seen:
             twice = seen[short] == name
             raise InputError(
-                f"two hosts have the launcher name {name!r}"
+                f"two hosts have the launcher name {name!r}: give them others"
                 if twice
                 else f"mpirun cuts names at the first dot, and takes {seen[short]!r} and {name!r} for one "
                 "host: give them launcher_name="

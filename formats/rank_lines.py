@@ -15,6 +15,10 @@ _MAX_LINE = 8192
 _MAX_WORDS = 256
 _LAUNCHER = re.compile(r"[a-z]{1,20}")
 _NUMBER = re.compile(r"[0-9]{1,7}")
+_END = re.compile(r"end(?![A-Za-z0-9._:-])")
+"""A tag, or a byte that separates records, may stand right behind it."""
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+"""Colours and titles of a terminal (ECMA-48), such as grep --color and script leave in a file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +50,8 @@ def read_rank_lines(text: str, *, source: str | None = None) -> RankLog:
     """
     lines: list[RankLine] = []
     torn: list[int] = []
+    if "\x1b" in text:
+        text = _ESCAPE.sub("", text)
     before, *chunks = text.split(MARK)
     number = 1 + before.count("\n")
     for chunk in chunks:
@@ -63,15 +69,19 @@ def read_rank_lines(text: str, *, source: str | None = None) -> RankLog:
 
 
 def _line(words: list[str], number: int) -> RankLine | None:
-    if len(words) < 7 or words[4] != "names" or "addresses" not in words or "end" not in words:
+    if len(words) < 7 or words[4] != "names":
         return None
-    at, end = words.index("addresses"), words.index("end")
+    places = [place for place, word in enumerate(words) if word == "addresses" and place > 4]
+    at = next(
+        iter(places[1:] if places[:1] == [5] and len(places) > 1 else places), len(words)
+    )  # a host's name?
+    end = next((place for place in range(at + 1, len(words)) if _END.match(words[place])), None)
+    if end is None:
+        return None
     numbers = [int(word) if _NUMBER.fullmatch(word) else None for word in words[1:4]]
     known = all(n is not None or word == "none" for n, word in zip(numbers, words[1:4]))
     names, addresses = words[5:at], words[at + 1 : end]
-    if not (_LAUNCHER.fullmatch(words[0]) and known and 5 <= at < end) or any(
-        map(name_fault, names + addresses)
-    ):
+    if not (_LAUNCHER.fullmatch(words[0]) and known) or any(map(name_fault, names + addresses)):
         return None
     rank, size, local_rank = numbers
     return RankLine(

@@ -3,9 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from netprobe.core.errors import HostsError
 from netprobe.core.hosts import MAX_HOSTS, MAX_SLOTS, Host, check_hosts, checked_lines, make_host
+
+
+@dataclass(kw_only=True)
+class Listed:
+    """A host of a launcher's file, in which it may stand on several lines: its slots add up, and a line that says
+    none counts one."""
+
+    name: str
+    line: int
+    """The first one."""
+    user: str | None = None
+    lines: int = 0
+    slots: int = 0
+    stated: bool = False
+    """Whether any line said its slots."""
+
+    def add(self, slots: int | None, user: str | None, *, source: str | None, line: int) -> None:
+        """A line more. Raises HostsError for another user, and for slots out of range."""
+        if user is not None and self.user not in (None, user):
+            raise HostsError(
+                f"host {self.name!r} has two users, {self.user!r} and {user!r}", source=source, line=line
+            )
+        self.user = user or self.user
+        self.lines += 1
+        self.slots += 1 if slots is None else slots
+        self.stated = self.stated or slots is not None
+        if self.slots > MAX_SLOTS:
+            raise HostsError(f"host {self.name!r} has more than {MAX_SLOTS} slots", source=source, line=line)
+
+    def host(self, *, source: str | None) -> Host:
+        """Its slots are None where it stands on one line that says none."""
+        slots = self.slots if self.stated or self.lines > 1 else None
+        target = self.name if self.user is None else f"{self.user}@{self.name}"
+        return make_host(self.name, source=source, line=self.line, target=target, slots=slots)
 
 
 def add_up(entries: Iterable[tuple[str, int, int | None]], *, source: str | None) -> tuple[Host, ...]:

@@ -19,6 +19,8 @@ ORDER = (
     "srun keeps it with SLURM_HOSTFILE=FILE and --distribution=arbitrary, both, and --ntasks of as many as the file "
     "has lines; otherwise it sorts the nodes by name. Names must be those of sinfo -N"
 )
+RESERVED = ("ALL", "DEFAULT")
+"""In its configuration: all nodes, and what the lines below have where they say nothing else."""
 _LINE = re.compile(r"(?P<name>[^\s*]+)(?:\*(?P<count>[0-9]{1,7}))?")
 
 
@@ -64,4 +66,8 @@ def check_node_names(names: Sequence[str]) -> None:
         if ":" in name:
             raise InputError(
                 f"Slurm has no node of the name {name!r} (':' in it): give the host another launcher_name="
+            )
+        if name.upper() in RESERVED:
+            raise InputError(
+                f"{name!r} is a word of Slurm's, and no name: give it another one (launcher_name=)"
             )

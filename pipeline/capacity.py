@@ -7,9 +7,9 @@ from pathlib import Path
 
 from netprobe.core.capacity import Capacity, CapacityTest, Oversubscription, Resource, TestedFlow
 from netprobe.core.document import check_same_hosts
-from netprobe.core.errors import DocumentError, InterruptedScanError, NothingMeasuredError
+from netprobe.core.errors import DocumentError, NothingMeasuredError
 from netprobe.core.hosts import Host
-from netprobe.core.interrupts import noted, signals_held
+from netprobe.core.interrupts import signals_held
 from netprobe.core.map import Group, Map
 from netprobe.core.scan import Scan, ScannedHost
 from netprobe.core.text import listed
@@ -30,7 +30,10 @@ class NoCapacityError(NothingMeasuredError):
 
     def __init__(self, document: Capacity) -> None:
         self.document = document
-        super().__init__(f"no flow gave a reading: {document.reason or 'see the hosts'}")
+        super().__init__(
+            f"no flow gave a reading: {document.reason or 'see the hosts'}",
+            nobody_up=all(host.status != "ok" for host in document.hosts),
+        )
 
 
 def measure_capacity(
@@ -64,19 +67,10 @@ def measure_capacity(
     with signals_held() as late:
         outcome = run_capacity(hosts, groups, launcher, options, capacity, on_event=on_event)
         document = build_capacity(scan, map_, groups, outcome, capacity)
-        # Where nothing was read a good file of an earlier run stays.
-        saved = path
-        if document.status == "failed" and path is not None and path.exists():
-            saved = path if files.is_of_nothing(path, Capacity.KIND) else None
-        if saved is not None:
-            files.save(document, saved)
+        saved = files.save_measured(document, path) if path is not None else None
     if outcome.interrupted or late:
-        noted()
-        made = len(document.tests)
-        kept = f"{'is' if made == 1 else 'are'} kept in {saved} (status {document.status})"
-        kept = kept if saved is not None else "was made" if made == 1 else "were made"
-        tests = count(made, "test of capacity", "tests of capacity")
-        raise InterruptedScanError(f"interrupted: {tests} {kept}")
+        tests = count(len(document.tests), "test of capacity", "tests of capacity")
+        raise files.interrupted(tests, document.status, saved)
     if document.status == "failed" and len(hosts) > 1:
         raise NoCapacityError(document)
     return document

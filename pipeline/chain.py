@@ -185,6 +185,7 @@ def run_chain(
     planned = plan_order(
         mapped,
         scan=scanned,
+        capacity=capacity if capacity is not None and has_all_rates(mapped, capacity) else None,
         algorithm=options.algorithm,
         objective=options.objective,
         root=options.root,
@@ -243,7 +244,7 @@ def _verify(
             planned,
             launcher=launcher,
             map_=mapped,
-            capacity=capacity if capacity is not None and has_all_rates(planned, capacity) else None,
+            capacity=capacity if capacity is not None and has_all_rates(mapped, capacity) else None,
             path=folder / files.VERIFY,
             options=options.scan,
             verify=options.verify,

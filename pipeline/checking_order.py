@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from netprobe.core.document import check_same_hosts
 from netprobe.core.errors import HostsError, InputError
 from netprobe.core.hosts import Host, read_hosts_file_text
 from netprobe.core.plan import OrderPlan, Plan
@@ -16,6 +15,7 @@ from netprobe.formats import format_named, slots_of
 from netprobe.formats.rank_lines import RankLine, RankLog
 from netprobe.formats.rank_program import RANK_LAUNCHERS
 from netprobe.formats.ranks import MAX_RANKS, places_of
+from netprobe.pipeline.exporting import named_hosts
 from netprobe.pipeline.rank_hosts import HostFinder
 
 _EITHER = 4
@@ -93,9 +93,7 @@ def planned_ranks(
     """
     if not isinstance(plan, OrderPlan):
         raise InputError(f"a plan of kind {plan.kind!r} has no single rank order to check")
-    if hosts is not None:
-        check_same_hosts(list(hosts), list(plan.hosts), what="the hosts file", source="plan")
-    by_name = {host.name: host for host in (hosts if hosts is not None else plan.hosts)}
+    by_name = named_hosts(plan.hosts, hosts, source="plan")
     ranked = tuple(by_name[name] for name in plan.order)
     return PlannedRanks(
         hosts=ranked,

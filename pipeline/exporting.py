@@ -50,9 +50,7 @@ def export_hostfile(
     """
     if not isinstance(plan, OrderPlan):
         raise InputError(f"a plan of kind {plan.kind!r} has no single rank order to export")
-    if hosts is not None:
-        check_same_hosts(list(hosts), list(plan.hosts), what="the hosts file", source="plan")
-    by_name = {host.name: host for host in (hosts if hosts is not None else plan.hosts)}
+    by_name = named_hosts(plan.hosts, hosts, source="plan")
     ranked = [by_name[name] for name in plan.order]
     warnings = _left_out(plan.left_out, "has no rank", refuse=require_all)
     write, entry = writer_named(format_name), format_named(format_name)
@@ -86,10 +84,7 @@ def export_topology(
     Raises InputError for an unknown format, or a name the format cannot express.
     """
     entry = topology_format_named(format_name)
-    if hosts is not None:
-        check_same_hosts(list(hosts), list(document.hosts), what="the hosts file", source="map")
-    known: Sequence[Host] = document.hosts if hosts is None else hosts
-    by_name = {host.name: host for host in known}
+    by_name = named_hosts(document.hosts, hosts, source="map")
     groups = {group.id: [by_name[name] for name in group.hosts] for group in document.groups}
     warnings = _left_out(document.unplaced, "has no reading and stands in no group", refuse=require_all)
     unplaced = [by_name[name] for name in document.unplaced]
@@ -97,6 +92,26 @@ def export_topology(
     if document.verdict.locality != "found":
         warnings += (f"the map found no locality to rely on: {one_line(document.verdict.text)}",)
     return Exported(text=text, command=None, order=entry.places, warnings=warnings)
+
+
+def named_hosts(own: Sequence[Host], given: Sequence[Host] | None, *, source: str) -> dict[str, Host]:
+    """Hosts by name: a document's ``own``, or those ``given`` instead for their slots and launcher names.
+
+    An address or a label that was not given again is the document's. Raises DocumentError for other hosts.
+    """
+    known = {host.name: host for host in own}
+    if given is None:
+        return known
+    check_same_hosts(list(given), list(own), what="the hosts file", source=source)
+    return {
+        host.name: host.model_copy(
+            update={
+                "address": host.address or known[host.name].address,
+                "labels": known[host.name].labels | host.labels,
+            }
+        )
+        for host in given
+    }
 
 
 def _left_out(names: Sequence[str], what: str, *, refuse: bool) -> tuple[str, ...]:

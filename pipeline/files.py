@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from netprobe.core.document import Document, side_path, write_atomically, write_document
-from netprobe.core.errors import InputError, OutputExistsError
+from netprobe.core.errors import InputError, InterruptedScanError, OutputExistsError
+from netprobe.core.interrupts import noted
 from netprobe.formats import exported_names
 
 SCAN, MAP, PLAN = "scan.json", "map.json", "plan.json"
@@ -93,8 +95,11 @@ def _check_file(path: Path, *, kind: str, force: bool, inputs: Sequence[Path]) -
             raise OutputExistsError(f"{place}: is a directory: name a file")
         if place.exists() and not place.is_file():
             raise OutputExistsError(f"{place}: is no regular file: name another --out")
-        if place.exists() and not force and not is_of_nothing(place, kind):
-            raise OutputExistsError(f"{place}: exists already: name another --out, or --force to replace it")
+        if place.exists() and not force:
+            what = f" (a {kind} that failed)" if is_of_nothing(place, kind) else ""
+            raise OutputExistsError(
+                f"{place}: exists already{what}: name another --out, or --force to replace it"
+            )
     found = kind_of(path)
     if found not in (None, kind):
         raise OutputExistsError(
@@ -102,10 +107,13 @@ def _check_file(path: Path, *, kind: str, force: bool, inputs: Sequence[Path]) -
         )
     if not path.parent.is_dir():
         raise InputError(f"{path.parent}: no such directory")
+    # Before anything is measured: a link or an older file says nothing, since a new file takes their place.
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise InputError(f"{path.parent}: nothing can be written there: name another --out")
 
 
 def is_of_nothing(path: Path, kind: str) -> bool:
-    """Whether a document of a kind tells of a run that read nothing: it must not stand in the way of the next."""
+    """Whether a document of a kind tells of a run that read nothing: another one like it may take its place."""
     if kind_of(path) != kind or path.stat().st_size > _MOST_OF_NOTHING:
         return False
     try:
@@ -143,6 +151,25 @@ def save(document: Document, path: Path, *, keep: bool = True) -> None:
     except OSError as error:
         kept = f"; {kept_elsewhere(document, path.name)}" if keep else ""
         raise InputError(f"{path}: cannot be written: {error.strerror}{kept}") from None
+
+
+def save_measured(document: Document, path: Path) -> Path | None:
+    """Write a document of a run; None where it read nothing and a good file of an earlier run is there, and stays."""
+    failed = getattr(document, "status", None) == "failed"
+    if failed and path.exists() and not is_of_nothing(path, document.KIND):
+        return None
+    save(document, path)
+    return path
+
+
+def interrupted(made: str, status: str, saved: Path | None) -> InterruptedScanError:
+    """What an interrupted run says, of what it ``made`` (``1 run``) and where it ``saved`` that."""
+    noted()
+    one = made.startswith("1 ")
+    kept = f"{'is' if one else 'are'} kept in {saved} (status {status})"
+    return InterruptedScanError(
+        f"interrupted: {made} {kept if saved is not None else 'was made' if one else 'were made'}"
+    )
 
 
 def kept_elsewhere(document: Document, name: str) -> str:

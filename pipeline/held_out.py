@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
@@ -22,6 +23,9 @@ from netprobe.plan import Fold, Links, Readings, links_of
 
 RAW_SHARE = 0.1
 """Of the readings in the costs searched on, beside the denoised distances: enough to break ties by."""
+SLOW, SLOW_NOISE = 1.3, 4.0
+"""A pair stays slow whose readings both are above its denoised distance by that factor, and by so many times the
+noise of a reading."""
 MOST_HOSTS = 256
 """Above it nothing is held out unless asked for: each fold denoises a matrix of its own."""
 MOST_LACKING = 0.05
@@ -55,13 +59,25 @@ def readings_of(
         raise DocumentError(f"the scan has no readings of {' and '.join(sorted(wanted - set(raw)))}")
     layers = {name: raw[name] for name in sorted(wanted)}
     both = {name: _cells(name, matrix) for name, matrix in layers.items()}
-    search = _links(
-        {name: _mixed(_distance(map_, name), matrix) for name, matrix in both.items()},
-        denoised.size_bytes,
-    )
+    mixed = {name: _mixed(_distance(map_, name), matrix) for name, matrix in both.items()}
+    search = _links(mixed, denoised.size_bytes)
+    slow, stays = None, None
+    if "rtt" in mixed:
+        slow = _Slow.of(_distance(map_, "rtt"), raw["rtt"])
+        full = slow.full(mixed["rtt"], _distance(map_, "rtt"), raw["rtt"])
+        if not np.array_equal(full, mixed["rtt"], equal_nan=True):
+            stays = _links({**mixed, "rtt": full}, denoised.size_bytes)
     placed = [i for i in order if map_.hosts[i].name not in set(map_.unplaced)]
-    folds, pairs, text = _folds(map_, layers, placed, denoised.size_bytes, held_out, seed)
-    return Readings(search=search, raw_share=RAW_SHARE, folds=folds, pairs=pairs, text=text)
+    folds, pairs, text = _folds(map_, layers, placed, denoised.size_bytes, held_out, seed, slow)
+    return Readings(
+        search=search,
+        stays=stays,
+        repeats=slow is not None and slow.repeats,
+        raw_share=RAW_SHARE,
+        folds=folds,
+        pairs=pairs,
+        text=text,
+    )
 
 
 def readings_beside(
@@ -129,6 +145,7 @@ def _folds(
     size_bytes: int | None,
     held_out: bool | None,
     seed: int,
+    slow: _Slow | None,
 ) -> tuple[tuple[Fold, ...], int, str]:
     """The folds, how many pairs have two readings, and what is to be said of it."""
     count = len(placed)
@@ -173,11 +190,16 @@ def _folds(
         # A pair that lacks a reading costs what its half says, to every order alike.
         for name, cells in unseen.items():
             unseen[name] = np.where(np.isnan(cells), clean[name], cells)
+        kinds = [clean, mixed, unseen]
+        if slow is not None and slow.repeats:
+            # Where slow readings repeat one of them will do.
+            kinds.append({**mixed, "rtt": slow.full(mixed["rtt"], clean["rtt"], halves["rtt"])})
         links = [
             _links({k: _placed(m, placed, len(map_.hosts)) for k, m in matrices.items()}, size_bytes)
-            for matrices in (clean, mixed, unseen)
+            for matrices in kinds
         ]
-        folds.append(Fold(denoised=links[0], search=links[1], unseen=links[2]))
+        stays = links[3] if len(links) > 3 else None
+        folds.append(Fold(denoised=links[0], search=links[1], unseen=links[2], stays=stays))
     lacking = f"; {total - pairs} of {total} pairs lack one" if pairs < total else ""
     return tuple(folds), pairs, f"each pair's two readings, one sought on and one priced, both ways{lacking}"
 
@@ -215,6 +237,40 @@ def _mixed(distance: FloatMatrix, raw: FloatMatrix) -> FloatMatrix:
         return distance.copy()
     scaled = raw * (float(distance[known].mean()) / mean)
     return np.where(np.isnan(scaled), distance, (distance + RAW_SHARE * scaled) / (1 + RAW_SHARE))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Slow:
+    """Readings above ``limit`` times their denoised distance are slow for their place; ``usual`` times it is usual."""
+
+    usual: float
+    limit: float
+    repeats: bool
+    """At least half of the slow readings are of pairs whose other reading is slow too."""
+
+    @classmethod
+    def of(cls, distance: FloatMatrix, raw: FloatMatrix) -> _Slow:
+        """From the two readings of each pair, visited in rounds far apart."""
+        known = ~np.eye(len(raw), dtype=bool) & (raw > 0) & (raw.T > 0) & (distance > 0)
+        if not known.any():
+            return cls(usual=1.0, limit=np.inf, repeats=False)
+        above = np.log(np.where(known, raw, 1.0) / np.where(known, distance, 1.0))
+        usual = float(np.median(np.minimum(above, above.T)[known]))
+        # Medians bear slow ones; that of a normal spread's sizes is 0.6745, and two readings differ by sqrt(2).
+        noise = float(np.median(np.abs(above - above.T)[known])) / (0.6745 * np.sqrt(2.0))
+        limit = usual + max(float(np.log(SLOW)), SLOW_NOISE * noise)
+        slow = known & (above > limit)
+        repeats = bool(slow.any() and (slow & slow.T).sum() >= slow.sum() / 2)
+        return cls(usual=float(np.exp(usual)), limit=float(np.exp(limit)), repeats=repeats)
+
+    def full(self, mixed: FloatMatrix, distance: FloatMatrix, raw: FloatMatrix) -> FloatMatrix:
+        """``mixed``, and the lesser reading of a pair both of whose are slow: that will not have passed."""
+        if not np.isfinite(self.limit):
+            return mixed
+        known = (raw > 0) & (raw.T > 0) & (distance > 0)
+        low = np.where(known, np.minimum(raw, raw.T), 0.0)
+        slow = known & (low > self.limit * distance)
+        return np.where(slow, np.maximum(mixed, low / self.usual), mixed)
 
 
 def _links(layers: dict[str, FloatMatrix], size_bytes: int | None) -> Links:

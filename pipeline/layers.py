@@ -10,6 +10,7 @@ import numpy as np
 from netprobe.core.errors import DocumentError
 from netprobe.core.map import BetaLayer, HeldOut, Outliers, RttLayer
 from netprobe.core.matrix import FloatMatrix, empty_matrix
+from netprobe.core.medians import median
 from netprobe.core.scan import Scan
 from netprobe.embed import Embedding, EmbedOptions
 
@@ -79,7 +80,7 @@ def _check_one_unit(names: list[str], layer: str, raw: FloatMatrix) -> None:
     off = np.where(np.eye(len(raw), dtype=bool), np.nan, raw)
     if np.isnan(off).all():
         return
-    middle = float(np.nanmedian(off))
+    middle = median(off[~np.isnan(off)])
     small = off < _LEAST_SHARE * middle
     if small.any():
         src, dst = np.argwhere(small)[0].tolist()

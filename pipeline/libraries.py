@@ -8,6 +8,7 @@ from pathlib import Path
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host
 from netprobe.formats.openmpi import openmpi_command, openmpi_ranks, write_openmpi_hostfile
+from netprobe.pipeline.files import save_text
 from netprobe.probe.launch import Launcher
 from netprobe.verify.library import Library
 from netprobe.verify.library_gloo import GlooLibrary
@@ -63,11 +64,11 @@ def chosen_library(
 
 def one_rank_a_host(hosts: Sequence[Host], path: Path) -> list[str]:
     """Write the Open MPI hostfile of hosts in rank order; mpirun's argv up to the program."""
-    path.write_text(write_openmpi_hostfile(hosts, slots=1), encoding="ascii")
+    save_text(write_openmpi_hostfile(hosts, slots=1), path)
     return openmpi_command(str(path), len(hosts))
 
 
 def all_slots(hosts: Sequence[Host], path: Path) -> list[str]:
     """The same with as many ranks on each host as it has slots."""
-    path.write_text(write_openmpi_hostfile(hosts), encoding="ascii")
+    save_text(write_openmpi_hostfile(hosts), path)
     return openmpi_command(str(path), len(openmpi_ranks(hosts)))

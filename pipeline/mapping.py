@@ -70,6 +70,7 @@ def map_scan(scan: Scan, *, options: MapOptions | None = None, seed: int = 0) ->
             fit.distance_s, part, grouping, elasticity=options.elasticity, seed=seed
         )
     where = [order[i] for i in placed]
+    mapped = set(where)
     names = [scan.hosts[i].name for i in where]
     size = len(scan.hosts)
     layers: dict[str, RttLayer | BetaLayer] = {
@@ -84,7 +85,7 @@ def map_scan(scan: Scan, *, options: MapOptions | None = None, seed: int = 0) ->
         seed=seed,
         parents=[scan.parent()],
         hosts=list(scan.hosts),
-        unplaced=[scan.hosts[i].name for i in order if i not in set(where)],
+        unplaced=[scan.hosts[i].name for i in order if i not in mapped],
         layers=Layers(**layers),  # type: ignore[arg-type]
         grouping=Grouping(method=grouping.method, k=grouping.k, layer=main.layer, evidence=evidence),
         groups=_groups(names, grouping, fit.distance_s, main.layer, options.like),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
 
+from netprobe.core.capacity import Capacity
 from netprobe.core.document import check_same_hosts
 from netprobe.core.errors import DocumentError
 from netprobe.core.hosts import Host
@@ -14,12 +16,21 @@ from netprobe.core.plan import Objective, OrderPlan
 from netprobe.core.scan import Scan
 from netprobe.pipeline.held_out import is_parent, readings_of
 from netprobe.plan import Fold, Links, Readings, build_order_plan, links_of
+from netprobe.plan.costs import cost_model
+from netprobe.plan.order import plain_host
+from netprobe.plan.shared_links import SharedLinks
+from netprobe.report.units import seconds
+from netprobe.verify.program import ON_THE_WIRE
+
+PRICED_BYTES = 32_000_000
+"""A large buffer, where no other is named."""
 
 
 def plan_order(
     map_: Map,
     *,
     scan: Scan | None = None,
+    capacity: Capacity | None = None,
     hosts: Sequence[Host] | None = None,
     algorithm: str = "ring",
     size_bytes: int | None = None,
@@ -39,6 +50,10 @@ def plan_order(
     given order that is within 2 % of the best found is kept. ``readings`` are those of `readings_of` (or
     `readings_beside`), made before, in the place of a scan.
 
+    ``capacity`` says what hosts and uplinks carry, which no cost of single links knows: where a large buffer takes
+    longer in the order found than in the given one by that, the given one is kept. Raises InputError where it is
+    of other hosts or lacks a reading.
+
     ``hosts`` (default: the map's own) says in which order the hosts were given, and with which slots and
     launcher names; it must hold the same hosts as the map. The first given host stays rank 0 unless
     ``root`` names another. Where the map found no locality the given order is kept: an order tuned to
@@ -55,7 +70,8 @@ def plan_order(
         if not is_parent(map_, scan):
             raise DocumentError("the scan is not the one that the map was made from", source="scan")
         readings = readings_of(map_, scan, size_bytes=size_bytes, held_out=held_out, seed=seed)
-    return build_order_plan(
+    build = functools.partial(
+        build_order_plan,
         given,
         links.alpha_s,
         map_.groups,
@@ -68,11 +84,44 @@ def plan_order(
         beta_s_per_byte=links.beta_s_per_byte,
         size_bytes=links.size_bytes,
         readings=None if readings is None else _readings_in_order(readings, where),
-        keep_given=None if found else "no usable locality",
         time_s=time_s,
         maximize=maximize,
         exact_s=exact_s,
     )
+    planned = build(keep_given=None if found else "no usable locality")
+    if capacity is None:
+        return planned
+    kept = build(keep_given="in place of the order found")
+    took_s, given_s = shared_times_s([planned, kept], capacity)
+    parents = [*planned.parents, capacity.parent()]
+    size = f"{(planned.size_bytes or PRICED_BYTES) / 1e6:g} MB"
+    said = (
+        f"by the measured capacities {size} take {seconds(given_s)} as given, {seconds(took_s)} in this order"
+    )
+    if took_s > given_s and planned.order != kept.order:
+        why = f"by the measured capacities {size} take {seconds(given_s)} in it, {seconds(took_s)} in the order found"
+        return build(keep_given=why).model_copy(update={"parents": parents})
+    advice = f"{planned.advice}; {said}" if planned.advice else said
+    return planned.model_copy(update={"parents": parents, "advice": advice})
+
+
+def shared_times_s(plans: Sequence[OrderPlan], capacity: Capacity) -> list[float]:
+    """Seconds that a large buffer takes in the order of each of ``plans``, which differ in nothing else.
+
+    Raises InputError for capacities of other hosts, or without a reading of one that is needed.
+    """
+    plan = plans[0]
+    check_same_hosts(
+        [plain_host(host) for host in plan.hosts],
+        [plain_host(host) for host in capacity.hosts],
+        what="the plan",
+        source="capacity",
+    )
+    model = cost_model(ON_THE_WIRE.get(plan.algorithm, plan.algorithm))
+    links = SharedLinks(model, plan.order, capacity)
+    place = {name: at for at, name in enumerate(plan.order)}
+    orders = np.array([[place[name] for name in one.order] for one in plans], dtype=np.intp)
+    return [float(time) for time in links.times_s(orders, plan.size_bytes or PRICED_BYTES)]
 
 
 def _in_order(links: Links, where: Sequence[int]) -> Links:
@@ -91,12 +140,15 @@ def _readings_in_order(readings: Readings, where: Sequence[int]) -> Readings:
             denoised=_in_order(fold.denoised, where),
             search=_in_order(fold.search, where),
             unseen=_in_order(fold.unseen, where),
+            stays=None if fold.stays is None else _in_order(fold.stays, where),
         )
         for fold in readings.folds
     )
     search = None if readings.search is None else _in_order(readings.search, where)
     return Readings(
         search=search,
+        stays=None if readings.stays is None else _in_order(readings.stays, where),
+        repeats=readings.repeats,
         raw_share=readings.raw_share,
         folds=folds,
         pairs=readings.pairs,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from netprobe.core.errors import InputError, NothingMeasuredError, PlatformError
+from netprobe.core.scratch import scratch_file
 from netprobe.formats.rank_lines import MAX_LOG_BYTES, RankLog, read_rank_lines
 from netprobe.formats.rank_program import RankLauncher, rank_argv
 from netprobe.pipeline.checking_order import PlannedRanks
@@ -99,13 +100,15 @@ def _read(source: str) -> str:
         raise InputError(
             f"{source}: larger than {MAX_LOG_BYTES} bytes: give its lines with netprobe-rank (grep)"
         )
-    return data.decode(errors="replace")
+    # What PowerShell's > writes begins so.
+    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return data.decode("utf-16" if wide else "utf-8", errors="replace")
 
 
 def run_ranks(argv: Sequence[str], *, timeout_s: float) -> Ran:
     """Run ``argv`` without a shell, its errors going where ours go. Raises PlatformError where it cannot start."""
     errors = bytearray()
-    with tempfile.TemporaryFile() as kept:
+    with scratch_file() as kept:
         try:
             running = subprocess.Popen(
                 argv, stdin=subprocess.DEVNULL, stdout=kept, stderr=subprocess.PIPE, start_new_session=True

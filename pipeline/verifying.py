@@ -10,9 +10,9 @@ from pathlib import Path
 
 from netprobe.core.capacity import Capacity
 from netprobe.core.document import check_same_hosts
-from netprobe.core.errors import InputError, InterruptedScanError, NothingMeasuredError
+from netprobe.core.errors import InputError, NothingMeasuredError
 from netprobe.core.hosts import Host
-from netprobe.core.interrupts import noted, signals_held
+from netprobe.core.interrupts import signals_held
 from netprobe.core.map import Map
 from netprobe.core.plan import OrderPlan
 from netprobe.core.scan import ScannedHost
@@ -51,7 +51,10 @@ class NothingVerifiedError(NothingMeasuredError):
 
     def __init__(self, document: Verify) -> None:
         self.document = document
-        super().__init__(f"nothing was verified: {document.reason or 'see the hosts'}")
+        super().__init__(
+            f"nothing was verified: {document.reason or 'see the hosts'}",
+            nobody_up=all(host.status != "ok" for host in document.hosts),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +124,7 @@ def verify_order(
         outcome = VerifyOutcome(contenders=case.contenders(names, range(len(names))))
         document = build_verify(case, [map_, capacity], outcome, verify, ran, method)
         late: list[int] = []
-        saved = _save(document, path)
+        saved = files.save_measured(document, path) if path is not None else None
     else:
         with signals_held() as late:
 
@@ -136,13 +139,9 @@ def verify_order(
                     ranked, library, ran, arrange, verify, start_timeout_s=wait_s, on_event=on_event
                 )
             document = build_verify(case, [map_, capacity], outcome, verify, ran, method)
-            saved = _save(document, path)
+            saved = files.save_measured(document, path) if path is not None else None
     if outcome.interrupted or late:
-        noted()
-        made = len(document.repetitions)
-        kept = f"{'is' if made == 1 else 'are'} kept in {saved} (status {document.status})"
-        kept = kept if saved is not None else "was made" if made == 1 else "were made"
-        raise InterruptedScanError(f"interrupted: {count(made, 'run')} {kept}")
+        raise files.interrupted(count(len(document.repetitions), "run"), document.status, saved)
     if document.status == "failed":
         raise NothingVerifiedError(document)
     return document
@@ -163,23 +162,14 @@ def _predictor(
     return None if map_ is None else ByMap(plan, map_, algorithm)
 
 
-def has_all_rates(plan: OrderPlan, capacity: Capacity) -> bool:
-    """Whether ``capacity`` can predict what the plan's order takes."""
+def has_all_rates(map_: Map, capacity: Capacity) -> bool:
+    """Whether ``capacity`` can predict what orders of the hosts on the map take."""
+    placed = [host.name for host in map_.hosts if host.name not in set(map_.unplaced)]
     try:
-        SharedLinks(cost_model(plan.algorithm), plan.order, capacity)
+        SharedLinks(cost_model("ring"), placed, capacity)
     except InputError:
         return False
     return True
-
-
-def _save(document: Verify, path: Path | None) -> Path | None:
-    """Where it was written: where nothing was run a good file of an earlier run stays."""
-    if path is None:
-        return None
-    if document.status == "failed" and path.exists() and not files.is_of_nothing(path, Verify.KIND):
-        return None
-    files.save(document, path)
-    return path
 
 
 def _few(count: int) -> str:
@@ -395,10 +385,13 @@ def _warnings(case: _Case, outcome: VerifyOutcome, size_bytes: int) -> list[str]
         )
     if case.plan.left_out:
         found.append(f"left out by the plan, for they had no reading: {', '.join(case.plan.left_out[:8])}")
-    if outcome.contenders is not None and outcome.hosts and case.orders > len(outcome.contenders.surveyed):
-        made = len(outcome.contenders.surveyed)
-        why = "all orders cost the same by the map" if not made else "there are no more"
-        found.append(f"{made} of {case.orders} orders were run: {why}")
+    if outcome.contenders is not None and outcome.hosts and case.orders:
+        chosen, ran = len(outcome.contenders.surveyed), len({one.order for one in outcome.record.survey})
+        why = "there are no more" if chosen else "all orders cost the same by the map"
+        if ran < chosen:
+            why = "it ended early" if outcome.stopped or outcome.interrupted else "the time was up (--time)"
+        if ran < case.orders:
+            found.append(f"{ran} of {case.orders} orders were run: {why}")
     return found
 
 

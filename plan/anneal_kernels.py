@@ -7,12 +7,14 @@ hundred times as fast.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from netprobe.plan.compiled import compiled_kernels
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -26,20 +28,37 @@ class Kernels(NamedTuple):
     trees: Callable[..., Any]
 
 
-@lru_cache(maxsize=1)
 def kernels() -> Kernels | None:
-    """The runs, compiled; None where numba is not installed."""
-    try:
-        import numba
-    except ImportError:
-        return None
-    # A second try for places where nothing can be kept beside the source: compile anew each time.
-    for cache in (True, False):
-        try:
-            return Kernels(numba.njit(cache=cache)(run_rounds), numba.njit(cache=cache)(run_trees))
-        except RuntimeError:
-            continue
-    return None
+    """The runs, compiled at their first call; None where numba is not usable."""
+    found = compiled_kernels(sys.modules[__name__])
+    return None if found is None else Kernels(found["run_rounds"], found["run_trees"])
+
+
+def moved(order: Ints, work: Ints, move: Ints) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Write ``order`` after ``move`` to ``work``, which is the same before; the two spans of ranks that differ."""
+    kind, a, b, c = move[0], move[1], move[2], move[3]
+    if kind == EXCHANGE:
+        for i in range(c):
+            work[a + i], work[b + i] = order[b + i], order[a + i]
+        return (a, a + c), (b, b + c)
+    length = b - a
+    low, high = min(a, c), max(b, c + length)
+    if c < a:
+        for i in range(low, a):
+            work[i + length] = order[i]
+    else:
+        for i in range(b, high):
+            work[i - length] = order[i]
+    for i in range(length):
+        work[c + i] = order[a + i]
+    return (low, high), (high, high)
+
+
+def keep(spans: tuple[tuple[int, int], tuple[int, int]], source: Ints, target: Ints) -> None:
+    """Copy the ranks of ``spans``."""
+    for low, high in spans:
+        for rank in range(low, high):
+            target[rank] = source[rank]
 
 
 def run_rounds(
@@ -88,23 +107,7 @@ def run_rounds(
     best, best_cost = order.copy(), cost
     work = order.copy()
     for step in range(len(moves)):
-        kind, a, b, c = moves[step, 0], moves[step, 1], moves[step, 2], moves[step, 3]
-        if kind == 0:
-            for i in range(c):
-                work[a + i], work[b + i] = order[b + i], order[a + i]
-            spans = ((a, a + c), (b, b + c))
-        else:
-            length = b - a
-            low, high = min(a, c), max(b, c + length)
-            if c < a:
-                for i in range(low, a):
-                    work[i + length] = order[i]
-            else:
-                for i in range(b, high):
-                    work[i - length] = order[i]
-            for i in range(length):
-                work[c + i] = order[a + i]
-            spans = ((low, high), (high, high))
+        spans = moved(order, work, moves[step])
         count = 0
         for number in range(rounds):
             next_slowest[number], next_where[number] = slowest[number], where[number]
@@ -147,16 +150,12 @@ def run_rounds(
                 values[touched[place]] = fresh[touched[place]]
             for number in range(rounds):
                 slowest[number], where[number] = next_slowest[number], next_where[number]
-            for low, high in spans:
-                for rank in range(low, high):
-                    order[rank] = work[rank]
+            keep(spans, work, order)
             if sign * (cost - best_cost) < 0:
                 best[:] = order
                 best_cost = cost
         else:
-            for low, high in spans:
-                for rank in range(low, high):
-                    work[rank] = order[rank]
+            keep(spans, order, work)
     return best, best_cost
 
 
@@ -187,23 +186,7 @@ def run_trees(
             dirty[:] = -1
             spans = ((0, size), (size, size))
         else:
-            kind, a, b, c = moves[step, 0], moves[step, 1], moves[step, 2], moves[step, 3]
-            if kind == 0:
-                for i in range(c):
-                    work[a + i], work[b + i] = order[b + i], order[a + i]
-                spans = ((a, a + c), (b, b + c))
-            else:
-                length = b - a
-                low, high = min(a, c), max(b, c + length)
-                if c < a:
-                    for i in range(low, a):
-                        work[i + length] = order[i]
-                else:
-                    for i in range(b, high):
-                        work[i - length] = order[i]
-                for i in range(length):
-                    work[c + i] = order[a + i]
-                spans = ((low, high), (high, high))
+            spans = moved(order, work, moves[step])
             for low, high in spans:
                 for rank in range(low, high):
                     for tree in range(2):
@@ -241,16 +224,17 @@ def run_trees(
                 for rank in range(size):
                     if dirty[tree, rank] == step:
                         up[tree, rank], down[tree, rank] = next_up[tree, rank], next_down[tree, rank]
-            for low, high in spans:
-                for rank in range(low, high):
-                    order[rank] = work[rank]
+            keep(spans, work, order)
             if step < 0:
                 best_cost = cost
             elif sign * (cost - best_cost) < 0:
                 best[:] = order
                 best_cost = cost
         else:
-            for low, high in spans:
-                for rank in range(low, high):
-                    work[rank] = order[rank]
+            keep(spans, order, work)
     return best, best_cost
+
+
+KERNELS = ("moved", "keep", "run_rounds", "run_trees")
+ENTRIES = ("run_rounds", "run_trees")
+COMPILED: dict[str, Callable[..., object]] = {}

@@ -18,26 +18,34 @@ from numpy.typing import NDArray
 from netprobe.core.matrix import FloatMatrix
 from netprobe.plan.forced import contradicts_a_ring
 from netprobe.plan.matrices import least_that_holds
-from netprobe.plan.onetree import STEPS, held_karp
+from netprobe.plan.onetree import STEPS, RingBound, held_karp
 
 
-def sum_lower_bound(cost: FloatMatrix, upper: float, steps: int = STEPS) -> float:
+def sum_bound(cost: FloatMatrix, upper: float, steps: int = STEPS) -> RingBound:
     """A bound on the sum round every ring, in the unit of ``cost`` (N, N) [src, dst].
 
-    ``upper`` is a ring's cost, ``steps`` how often the prices of the Held-Karp bound change: 800
-    settle an unbalanced fleet, one of equal racks takes 4,000. Only element-wise operations and exactly rounded
-    sums are used, so every machine finds the same bound.
+    With it a ring that was met on the way, if any. ``upper`` is a ring's cost, which the bound does not exceed, unless
+    that ring is cheaper. ``steps`` is how often the prices of the Held-Karp bound change. Only element-wise
+    operations and exactly rounded sums are used, so every machine finds the same bound.
     """
     size = len(cost)
     if size < 2:
-        return 0.0
+        return RingBound(bound=0.0, ring=None)
     if size <= 3:
         both = (list(range(size)), [0, *range(size - 1, 0, -1)])
-        return min(math.fsum(cost[order, np.roll(order, -1)].tolist()) for order in both)
-    bound = held_karp(cost, upper, steps)
+        return RingBound(
+            bound=min(math.fsum(cost[order, np.roll(order, -1)].tolist()) for order in both), ring=None
+        )
+    found = held_karp(cost, upper, steps)
+    bound = found.bound
     if not np.array_equal(cost, cost.T):
         bound = max(bound, _assignment(cost))
-    return min(max(bound, 0.0), upper)
+    return RingBound(bound=min(max(bound, 0.0), upper), ring=found.ring)
+
+
+def sum_lower_bound(cost: FloatMatrix, upper: float, steps: int = STEPS) -> float:
+    """The bound of `sum_bound` alone."""
+    return sum_bound(cost, upper, steps).bound
 
 
 def bottleneck_lower_bound(cost: FloatMatrix) -> float:

@@ -17,10 +17,10 @@ from netprobe.plan.ring import ring_cost, solve_ring
 STEPS_A_HOST = 2_000
 MOST_STEPS, LEAST_STEPS = 100_000, 30_000
 MOST_WORK = 10_000_000
-"""Steps times hosts of a run, down to `LEAST_STEPS`: a step takes time by the hosts. Without numba the four
+"""Steps times hosts of a run, down to `LEAST_STEPS`: a step takes time by the hosts. Without numba the four or five
 runs of a plan of 256 hosts then take half a minute, and the same steps are made with it."""
 RUNS = 2
-"""Annealing runs of a plan; each fold of held-out readings takes one more."""
+"""Annealing runs of a plan, and one more where links stay slow; each fold of held-out readings takes one."""
 SCALE = float(1 << 40)
 """Whole units of the dearest cost that annealing compares by."""
 RINGS = ("ring", "chunked-ring")
@@ -76,6 +76,7 @@ def sought_candidate(
     given: Sequence[int],
     leaf: Sequence[int],
     *,
+    stays: LinkCost | None = None,
     seed: int,
     iterations: int | None = None,
     runs: int = RUNS,
@@ -84,6 +85,8 @@ def sought_candidate(
     """The best order found on ``link_cost``, under the given one's root (rank 0).
 
     Rings by ``solve_ring``; all else by annealing ``runs`` times from the cheaper one of ``leaf`` and ``given``.
+    Where ``stays`` has the full costs of links that stay slow it decides: between those runs, and in one more
+    run that starts from the best of them. Not in all: full costs are cliffs, between which a search gets stuck.
     ``iterations`` bounds the kicks of a ring and the steps of a run. With ``time_s`` searches are repeated with
     other seeds until so many seconds are over, and what is found depends on the machine.
     """
@@ -91,18 +94,22 @@ def sought_candidate(
     if model.name in RINGS:
         return _ring(model, objective, link_cost, given, seed=seed, iterations=iterations, end=end)
     work = on_a_grid(link_cost)
+    judge = work if stays is None else on_a_grid(stays)
     size = len(given)
     steps = steps_of(size) if iterations is None else max(iterations, 0)
-    best, best_cost, made, number = tuple(given), model.cost(given, work), 0, 0
-    first = leaf if model.cost(leaf, work) < best_cost else given
-    while number < runs or (end is not None and time.monotonic() < end and size > 2):
+    best, best_cost, made, number = tuple(given), model.cost(given, judge), 0, 0
+    first = leaf if model.cost(leaf, work) < model.cost(given, work) else given
+    planned = runs if stays is None else runs + 1
+    while number < planned or (end is not None and time.monotonic() < end and size > 2):
         # One seed for each run, far from those of another plan's runs.
-        start = best if number >= runs and number % 2 else first
-        found = anneal(model, work, start, steps=steps, seed=seed * 1_000_003 + number)
+        again = number >= runs and (number - runs) % 2 == 0
+        where, start = (judge, best) if again else (work, first)
+        found = anneal(model, where, start, steps=steps, seed=seed * 1_000_003 + number)
         made += found.steps
         number += 1
-        if found.cost < best_cost:
-            best, best_cost = found.order, found.cost
+        cost = model.cost(found.order, judge)
+        if cost < best_cost:
+            best, best_cost = found.order, cost
     return Candidate(kind="annealed", order=best, runs=number, steps=made)
 
 

@@ -1,18 +1,22 @@
 """One source for two speeds: kernels that run as plain Python, or compiled where numba is installed.
 
-A kernel is a function over flat sequences of whole numbers and other kernels of its module. Given lists it
-is plain Python; `compiled_kernels` makes a compiled twin of a whole module, for arrays of int64. Both do
-the same arithmetic on whole numbers (below 2^63: the callers see to it), so they give the same results.
+A kernel is a function over flat sequences of numbers and other kernels of its module. As it stands it is plain
+Python, for lists or arrays; `compiled_kernels` makes a compiled twin of a whole module, for arrays. Both do the same
+arithmetic in the same sequence, so they give the same results.
+
+A module of kernels says which they are (KERNELS, callees first), which are called from Python (ENTRIES), and
+which have a twin that compiles better (COMPILED).
 
 numba is the extra ``fast``. Importing it takes half a second, and compiling the kernels some seconds, once: they
-are kept in numba's cache, beside the module or, where that is not writable, in the user's cache folder. So it
-is imported when there is enough to do, and never for a small fleet.
+are kept in numba's cache, in NUMBA_CACHE_DIR, beside the module or, where that is not writable, in the user's cache
+folder. So it is imported when there is enough to do, and never for a small fleet.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib.util
+import inspect
 import types
 from collections.abc import Callable
 from typing import Any
@@ -28,7 +32,7 @@ def numba_is_installed() -> bool:
 def compiled_kernels(module: types.ModuleType) -> dict[str, Callable[..., Any]] | None:
     """The functions that ``module.KERNELS`` names, callees first, compiled; None where numba is unusable.
 
-    Each is compiled at its first call, or read from the cache of an earlier run.
+    They are compiled, or read from the cache of an earlier run, when this is first called.
     """
     if not numba_is_installed():
         return None
@@ -39,14 +43,34 @@ def compiled_kernels(module: types.ModuleType) -> dict[str, Callable[..., Any]] 
     if numba.config.DISABLE_JIT:
         return None
     # A kernel finds the others by name: a twin of the module, in which the names are those of compiled ones.
-    scope = dict(vars(module))
+    scope = {**vars(module), **module.COMPILED}
     kernels: dict[str, Callable[..., Any]] = {}
     for name in module.KERNELS:
-        plain = getattr(module, name)
+        plain = scope[name]
         twin = types.FunctionType(plain.__code__, scope, name, plain.__defaults__)
+        # One set of types each: left to itself numba compiles another one for each constant that is passed. Only what
+        # Python calls gets a way in from there.
+        inner = name not in module.ENTRIES
+        options = {"error_model": "numpy", "no_cpython_wrapper": inner, "no_cfunc_wrapper": True}
+        kinds = _kinds(numba.types, plain)
         try:
-            made = numba.njit(cache=True)(twin)
+            made = numba.njit(kinds, cache=True, **options)(twin)
         except RuntimeError:  # no folder to keep it in is writable
-            made = numba.njit(twin)
+            made = numba.njit(kinds, **options)(twin)
         scope[name] = kernels[name] = made
     return kernels
+
+
+def _kinds(names: Any, plain: Callable[..., Any]) -> tuple[Any, ...] | None:
+    """numba's names of the arguments: numbers, whether, sequences (Any) and tuples of these; None: as they come."""
+    found = []
+    for name, kind in inspect.get_annotations(plain, eval_str=True).items():
+        if name == "return":
+            continue
+        if hasattr(kind, "_fields"):
+            found.append(names.NamedUniTuple(names.Array(names.int64, 1, "C"), len(kind._fields), kind))
+        elif kind in (Any, int, bool):
+            found.append({Any: names.Array(names.int64, 1, "C"), int: names.int64, bool: names.boolean}[kind])
+        else:
+            return None
+    return tuple(found)

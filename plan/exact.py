@@ -8,80 +8,56 @@ second pass with the larger hops forbidden.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import numpy as np
+from numpy.typing import NDArray
 
-MAX_EXACT_HOSTS = 11
-_FORBIDDEN = 1 << 200
+MAX_EXACT_HOSTS = 18
+"""A table of 2^17 subsets by 17 hosts, 18 MB, in less than half a second. Each host more doubles both."""
+_FORBIDDEN = 1 << 60
+"""More than any ring of so few hosts, of which one hop costs 2^40 units at most; the sum of two is below 2^63."""
+
+Units = NDArray[np.int64]
 
 
-def best_sum_ring(cost: Sequence[Sequence[int]], largest_hop: int | None = None) -> list[int] | None:
+def best_sum_ring(cost: Units, largest_hop: int | None = None) -> list[int] | None:
     """The ring from host 0 of least sum whose hops cost at most ``largest_hop``; None when there is none.
 
-    ``cost`` is [src][dst], in whole units, for 3 to MAX_EXACT_HOSTS hosts.
+    ``cost`` is (N, N) [src, dst], in whole units up to 2^40, for 3 to MAX_EXACT_HOSTS hosts.
     """
-    limit = _FORBIDDEN if largest_hop is None else largest_hop
-    arcs = [[c if c <= limit else _FORBIDDEN for c in row] for row in cost]
-    size = len(cost)
-    others = size - 1
-    full = 1 << others
-    best = [[_FORBIDDEN] * others for _ in range(full)]
-    last = [[-1] * others for _ in range(full)]
-    for end in range(others):
-        best[1 << end][end] = arcs[0][end + 1]
-    for subset in range(1, full):
-        here = best[subset]
-        for end in range(others):
-            value = here[end]
-            if value >= _FORBIDDEN:
-                continue
-            row = arcs[end + 1]
-            for new in range(others):
-                bit = 1 << new
-                if subset & bit:
-                    continue
-                total = value + row[new + 1]
-                if total < best[subset | bit][new]:
-                    best[subset | bit][new] = total
-                    last[subset | bit][new] = end
-    return _trace(best[full - 1], last, [arcs[end + 1][0] for end in range(others)])
-
-
-def least_largest_hop(cost: Sequence[Sequence[int]]) -> int:
-    """The least possible largest hop of a ring through all hosts (3 to MAX_EXACT_HOSTS of them)."""
-    size = len(cost)
-    others = size - 1
-    full = 1 << others
-    best = [[_FORBIDDEN] * others for _ in range(full)]
-    for end in range(others):
-        best[1 << end][end] = cost[0][end + 1]
-    for subset in range(1, full):
-        here = best[subset]
-        for end in range(others):
-            value = here[end]
-            if value >= _FORBIDDEN:
-                continue
-            row = cost[end + 1]
-            for new in range(others):
-                bit = 1 << new
-                if subset & bit:
-                    continue
-                hop = row[new + 1]
-                top = value if value > hop else hop
-                if top < best[subset | bit][new]:
-                    best[subset | bit][new] = top
-    return min(max(best[full - 1][end], cost[end + 1][0]) for end in range(others))
-
-
-def _trace(final: Sequence[int], last: Sequence[Sequence[int]], closing: Sequence[int]) -> list[int] | None:
-    others = len(final)
-    totals = [final[end] + closing[end] for end in range(others)]
-    end = min(range(others), key=totals.__getitem__)
-    if totals[end] >= _FORBIDDEN:
+    arcs = cost if largest_hop is None else np.where(cost <= largest_hop, cost, _FORBIDDEN)
+    best = _paths(arcs, np.add)
+    total = np.add(best[-1], arcs[1:, 0])
+    end, subset = int(total.argmin()), len(best) - 1
+    if total[end] >= _FORBIDDEN:
         return None
-    subset, path = (1 << others) - 1, []
-    while end >= 0:
+    path = []
+    while True:
         path.append(end + 1)
-        before = last[subset][end]
         subset &= ~(1 << end)
-        end = before
-    return [0, *reversed(path)]
+        if not subset:
+            return [0, *reversed(path)]
+        end = int(np.add(best[subset], arcs[1:, path[-1]]).argmin())
+
+
+def least_largest_hop(cost: Units) -> int:
+    """The least possible largest hop of a ring through all hosts (3 to MAX_EXACT_HOSTS of them)."""
+    return int(np.maximum(_paths(cost, np.maximum)[-1], cost[1:, 0]).min())
+
+
+def _paths(arcs: Units, joined: np.ufunc) -> Units:
+    """What the best path from host 0 costs through a subset of the other hosts (bits) to its end: [subset, end].
+
+    ``joined`` is what a path and one hop more cost; _FORBIDDEN where there is no path.
+    """
+    others = len(arcs) - 1
+    best = np.full((1 << others, others), _FORBIDDEN, dtype=np.int64)
+    subsets = np.arange(1 << others)
+    count = np.array([int(subset).bit_count() for subset in subsets])
+    best[1 << np.arange(others), np.arange(others)] = arcs[0, 1:]
+    for hosts in range(2, others + 1):
+        of_size = subsets[count == hosts]
+        for end in range(others):
+            to = of_size[of_size >> end & 1 == 1]
+            ways = joined(best[to ^ (1 << end)], arcs[1:, end + 1])
+            best[to, end] = np.minimum(ways.min(axis=1), _FORBIDDEN)
+    return best

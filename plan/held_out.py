@@ -14,7 +14,7 @@ import numpy as np
 
 from netprobe.core.matrix import FloatMatrix
 from netprobe.core.plan import Objective
-from netprobe.plan.candidates import is_sum_ring, leaf_candidate, price, sought_candidate
+from netprobe.plan.candidates import RINGS, is_sum_ring, leaf_candidate, price, sought_candidate
 from netprobe.plan.costs import CostModel, LinkCost
 
 CLOSE = 0.02
@@ -54,17 +54,23 @@ class Fold:
     denoised: Links
     search: Links
     unseen: Links
+    stays: Links | None = None
+    """As searched on, with the full readings of links that stay slow; where slow readings repeat."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Readings:
     """What the readings behind a map add to it.
 
-    search: the denoised costs and a small share of the readings, or None where a map is all there is.
-    ``folds`` is empty where orders cannot be judged; ``text`` says why, or what was judged.
+    search: the denoised costs and a small share of the readings, or None where a map is all there is. stays: the
+    same, with the reading itself where both of a pair's say that it is slow; None where no pair is. ``folds`` is
+    empty where orders cannot be judged; ``text`` says why, or what was judged.
     """
 
     search: Links | None = None
+    stays: Links | None = None
+    repeats: bool = False
+    """Slow readings are of links that stay slow, by and large: what a search avoids by them will be there again."""
     raw_share: float = 0.0
     folds: tuple[Fold, ...] = ()
     pairs: int = 0
@@ -90,8 +96,9 @@ def held_out_costs(
         denoised, unseen = fold.denoised.among(hosts), fold.unseen.among(hosts)
         leaf = leaf_candidate(model, objective, denoised, given[0])
         search = denoised if is_sum_ring(model, objective) else fold.search.among(hosts)
+        stays = None if fold.stays is None or model.name in RINGS else fold.stays.among(hosts)
         sought = sought_candidate(
-            model, objective, search, given, leaf.order, seed=seed, iterations=iterations, runs=1
+            model, objective, search, given, leaf.order, stays=stays, seed=seed, iterations=iterations, runs=1
         )
         orders = (("given", tuple(given)), ("leaf", leaf.order), (sought.kind, sought.order))
         for kind, order in orders:
@@ -114,10 +121,12 @@ def choose(
     held_out: Mapping[str, float],
     *,
     alike: bool = True,
+    repeats: bool = False,
 ) -> Choice:
     """Which candidate to take, by kind: the one with the least held-out cost whose ``costs`` are no worse than given.
 
-    An annealed order is taken before the leaf order only where it is `SURELY` better. Without a held-out cost
+    An annealed order is taken before the leaf order only where it is `SURELY` better: on readings held out, or, where
+    slow readings ``repeats``, on all of them, being no dearer on those held out. Without a held-out cost
     the one that is least on the costs searched on. A given order whose held-out cost is within `CLOSE` of the least
     is kept, unless it is not ``alike``; that it costs no less is reason enough.
     """
@@ -127,8 +136,16 @@ def choose(
         # A polished order is an annealed one that was gone over once more.
         judged = {kind: held_out.get("annealed" if kind == "polished" else kind, math.inf) for kind in able}
         best = min(able, key=lambda kind: (judged[kind], search_costs[kind]))
+        if (
+            best == "leaf"
+            and repeats
+            and "annealed" in able
+            and judged["annealed"] <= judged["leaf"] * (1 + CLOSE)
+        ):
+            best = min(able, key=lambda kind: (kind == "given", kind == "leaf", search_costs[kind]))
         plainly = best not in ("annealed", "polished") or "leaf" not in able
         plainly = plainly or judged[best] <= judged["leaf"] * (1 - SURELY)
+        plainly = plainly or (repeats and search_costs[best] <= search_costs["leaf"] * (1 - SURELY))
         if not plainly:
             best = "leaf"
         least = judged[best]

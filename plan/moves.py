@@ -9,7 +9,8 @@ ring, looked up only for moves whose new hops are cheaper by themselves.
 
 These are kernels (`netprobe.plan.compiled`): they run on lists as plain Python and on arrays compiled, and do
 the same. So: flat sequences, indices, whole numbers, no objects; and random numbers of their own (Park and
-Miller's generator, whose products stay below 2^47).
+Miller's generator, whose products stay below 2^47). And one file: numba's cache keeps a kernel with those that it
+calls in it, and only when its own file changes is it compiled anew.
 """
 
 from __future__ import annotations
@@ -127,14 +128,25 @@ def reverse(r: Ring, low: int, high: int, delta: int) -> None:
     placed(r, low, high + 1)
 
 
+def copy(ring: Any, low: int, high: int, to: int) -> None:
+    """Copy ``low .. high - 1`` to where it does not reach, from ``to`` on."""
+    ring[to : to + high - low] = ring[low:high]
+
+
+def copy_one_by_one(ring: Any, low: int, high: int, to: int) -> None:
+    """`copy` for compilers, for which a slice is fifty times as much work."""
+    for index in range(high - low):
+        ring[to + index] = ring[low + index]
+
+
 def exchange(r: Ring, first: int, second: int, end: int, delta: int) -> None:
     """The places first .. second - 1 change places with second .. end - 1."""
     ring, state = r.ring, r.state
     spare = 6 * state[SIZE]
     state[TOTAL] += delta
-    ring[spare + first : spare + end] = ring[first:end]
-    ring[first : first + end - second] = ring[spare + second : spare + end]
-    ring[first + end - second : end] = ring[spare + first : spare + second]
+    copy(ring, first, end, spare + first)
+    copy(ring, spare + second, spare + end, first)
+    copy(ring, spare + first, spare + second, first + end - second)
     placed(r, first, end)
 
 
@@ -372,7 +384,7 @@ def save(r: Ring) -> None:
     """Keep the ring, to go back to."""
     low, high, saved = r.state[LOW], r.state[HIGH], 2 * r.state[SIZE]
     if low < high:
-        r.ring[saved + low : saved + high] = r.ring[low:high]
+        copy(r.ring, low, high, saved + low)
     r.state[LOW], r.state[HIGH] = r.state[SIZE], 0
 
 
@@ -380,7 +392,7 @@ def restore(r: Ring, total: int) -> None:
     """Back to the ring last saved, which cost ``total``."""
     low, high, saved = r.state[LOW], r.state[HIGH], 2 * r.state[SIZE]
     if low < high:
-        r.ring[low:high] = r.ring[saved + low : saved + high]
+        copy(r.ring, saved + low, saved + high, low)
         placed(r, low, high)
     r.state[TOTAL] = total
     r.state[LOW], r.state[HIGH] = r.state[SIZE], 0
@@ -443,6 +455,7 @@ KERNELS = (
     "placed",
     "skew_between",
     "reverse",
+    "copy",
     "exchange",
     "two_opt_after",
     "two_opt_before",
@@ -459,3 +472,9 @@ KERNELS = (
     "turn",
     "search",
 )
+
+ENTRIES = ("improve_all", "turn", "search")
+"""Those of them that are called from Python."""
+
+COMPILED = {"copy": copy_one_by_one}
+"""What stands for a kernel where it is compiled."""

@@ -8,6 +8,12 @@ changes all rings by the same sum(u + v), and the 1-tree's bound is raised by pr
 With symmetric costs u = v and this is their bound; with directed ones it is what their bound gives for the
 symmetric problem of 2N hosts, each host's two halves joined for good.
 
+The first prices of a host take away the largest hop on the way to it from host 0 over a least spanning tree (the
+single-linkage distance between the two), for leaving and for entering. Where costs are those of a hierarchy these
+are the best prices at once: a ring of a tree's leaves costs at least twice all its branches, and the bound is
+that. From nothing, thousands of steps do not move the price of a whole rack that far. The steps then add what
+noise asks for.
+
 The prices are sought on the short arcs only, which is quick; the bound is that of all arcs at the best prices.
 Element-wise operations, exactly rounded sums and ties broken by place: every machine finds the same bound.
 """
@@ -15,6 +21,7 @@ Element-wise operations, exactly rounded sums and ties broken by place: every ma
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,26 +36,34 @@ NEAREST = 12
 MEMORY = 0.9
 """Share of the steps before in the direction of the next one."""
 PATIENCE = 20
+ROUNDING = 1e-11
+"""Share of the cost of a ring that the bound gives away."""
 
 Indices = NDArray[np.int64]
 Prices = NDArray[np.float64]
 
 
-def held_karp(cost: FloatMatrix, upper: float, steps: int = STEPS) -> float:
+@dataclass(frozen=True, kw_only=True)
+class RingBound:
+    """No ring costs less than ``bound``. ``ring``: a 1-tree that was one, if any was met; as a rule the best ring."""
+
+    bound: float
+    ring: tuple[int, ...] | None
+
+
+def held_karp(cost: FloatMatrix, upper: float, steps: int = STEPS) -> RingBound:
     """A bound on the sum round every ring of N >= 4 hosts, in the unit of ``cost`` (N, N) [src, dst].
 
     ``upper`` is the cost of a ring; the nearer it is to the best one, the sooner the prices settle.
     """
     search = _Search(cost, upper)
-    best = -math.inf
+    search.look_at_all()
     for _ in range(0, steps, LOOK_EVERY):
         search.step(LOOK_EVERY)
-        bound, new = search.look_at_all()
-        best = max(best, bound)
-        if search.settled and not new:
+        if not search.look_at_all() and search.settled:
             break
     # The prices and their sums are rounded: give the last digits away rather than claim too much.
-    return best - 1e-11 * abs(upper)
+    return RingBound(bound=search.proven - ROUNDING * abs(upper), ring=search.ring)
 
 
 class _Search:
@@ -56,19 +71,23 @@ class _Search:
 
     Polyak's rule, step = scale * (upper - bound) / |slope|^2, along a mean of the slopes met that fades, as in the
     volume algorithm (Barahona and Anbil, Mathematical Programming 87, 2000): single slopes jump to and fro
-    between the trees of a rack, and the price of the whole rack hardly moves. The scale is halved when stuck, and
-    grows while a better bound's own slope still points ahead.
+    between the trees of a rack, and the price of the whole rack hardly moves. When stuck the scale is halved and the
+    prices go back to the best ones; it grows while a better bound's own slope still points ahead.
     """
 
     def __init__(self, cost: FloatMatrix, upper: float) -> None:
         size = len(cost)
         self.cost, self.upper, self.size = cost, upper, size
         self.symmetric = bool(np.array_equal(cost, cost.T))
-        self.price = np.zeros(2 * size)
-        self.best_price, self.best = self.price, -math.inf
+        nearer = np.minimum(cost, cost.T)
+        self.price = np.tile(-_largest_hops(nearer), 2)
+        # The best bound so far, by the short arcs; and by all arcs, which is the one that counts.
+        self.best, self.best_price, self.best_square = -math.inf, self.price, math.inf
+        self.proven, self.proven_price, self.proven_square = -math.inf, self.price, math.inf
         self.direction = np.zeros(2 * size)
         self.scale, self.stuck, self.settled = 1.0, 0, False
-        self.use(_short_pairs(np.minimum(cost, cost.T)))
+        self.ring: tuple[int, ...] | None = None
+        self.use(np.union1d(_near_pairs(nearer), _least_tree(nearer)))
 
     def use(self, pairs: Indices) -> None:
         """Seek on these pairs of hosts from 1 on, each written once as low * N + high, sorted."""
@@ -81,38 +100,49 @@ class _Search:
     def step(self, steps: int) -> None:
         """Change the prices ``steps`` times."""
         for _ in range(steps):
-            bound, slope = self._bound(self.price, *self._tree(self.price))
+            tails, heads = self._tree(self.price)
+            bound, slope = self._bound(self.price, tails, heads)
             square = math.fsum((slope * slope).tolist())
-            first = self.best == -math.inf
+            first = not self.direction.any()
             self.direction = slope if first else MEMORY * self.direction + (1 - MEMORY) * slope
             self.stuck += 1
             if bound > self.best:
                 self.best, self.best_price, self.stuck = bound, self.price, 0
                 if math.fsum((self.direction * slope).tolist()) > 0:
                     self.scale = min(2.0, self.scale * 1.1)
+                self.best_square = square
             elif self.stuck >= PATIENCE:
+                # Shorter steps, from where the bound was best: not from wherever the long ones have led.
                 self.scale, self.stuck = self.scale / 2, 0
-            self.settled = square == 0 or self.best >= self.upper  # the 1-tree is a ring
+                self.price, bound, square = self.best_price, self.best, self.best_square
+            # The 1-tree is a ring, or no ring is cheaper.
+            self.settled = square == 0 or self.best >= self.upper * (1 - ROUNDING)
             if self.settled:
+                self.ring = _ring_of(tails, heads) if square == 0 else self.ring
                 return
             length = self.scale * max(self.upper - bound, 1e-6 * abs(self.upper)) / square
             self.price = self.price + length * self.direction
 
-    def look_at_all(self) -> tuple[float, bool]:
-        """The bound at the best prices with all arcs, and whether it uses any that were not among the short."""
+    def look_at_all(self) -> bool:
+        """Prove the bound at the best prices with all arcs; whether it uses any that were not among the short ones."""
         leave, enter = self.best_price[: self.size], self.best_price[self.size :]
         priced = self.cost + leave[:, None] + enter[None, :]
         pairs = _least_tree(np.minimum(priced, priced.T))
         tails, heads = np.divmod(pairs, self.size)
         forth = priced[tails, heads] <= priced[heads, tails]
         tails, heads = np.where(forth, tails, heads), np.where(forth, heads, tails)
-        bound, _ = self._bound(self.best_price, tails, heads)
+        bound, slope = self._bound(self.best_price, tails, heads)
+        if bound > self.proven:
+            self.proven, self.proven_price = bound, self.best_price
+            self.proven_square = math.fsum((slope * slope).tolist())
         more = np.union1d(self.pairs, pairs)
-        new = len(more) > len(self.pairs)
-        if new:
-            self.use(more)
-            self.best = bound
-        return bound, new
+        if len(more) == len(self.pairs):
+            return False
+        self.use(more)
+        if bound < self.proven:
+            self.price = self.proven_price
+        self.best, self.best_price, self.best_square = self.proven, self.proven_price, self.proven_square
+        return True
 
     def _tree(self, price: Prices) -> tuple[Indices, Indices]:
         """Tails and heads of the least tree of the hosts from 1 on, on the short pairs."""
@@ -161,8 +191,24 @@ def _two_arcs(out: NDArray[np.float64], back: NDArray[np.float64]) -> tuple[floa
     return (first, to, other_of) if first <= second else (second, other_to, of)
 
 
-def _short_pairs(cost: FloatMatrix) -> Indices:
-    """The pairs of each host from 1 on with its nearest ones, and a least tree, so that all are joined."""
+def _ring_of(tails: Indices, heads: Indices) -> tuple[int, ...]:
+    """The ring of a path of the hosts from 1 on, whose ends host 0 joins, from host 0 on."""
+    beside: dict[int, list[int]] = {}
+    for tail, head in zip(tails.tolist(), heads.tolist()):
+        beside.setdefault(tail, []).append(head)
+        beside.setdefault(head, []).append(tail)
+    entered = set(heads.tolist())
+    # Directed, the end that no arc enters is the first; otherwise any end will do.
+    at = min((host for host, others in beside.items() if len(others) == 1), key=lambda host: host in entered)
+    ring = [0, at]
+    while len(ring) <= len(tails) + 1:
+        at = next(host for host in beside[at] if host != ring[-2])
+        ring.append(at)
+    return tuple(ring)
+
+
+def _near_pairs(cost: FloatMatrix) -> Indices:
+    """The pairs of each host from 1 on with its nearest ones, low * N + high."""
     size = len(cost)
     work = cost.copy()
     np.fill_diagonal(work, np.inf)
@@ -172,25 +218,38 @@ def _short_pairs(cost: FloatMatrix) -> Indices:
     others = near.ravel()
     kept = (hosts > 0) & (others > 0) & (hosts != others)
     low, high = np.minimum(hosts, others)[kept], np.maximum(hosts, others)[kept]
-    return np.union1d(low * size + high, _least_tree(cost))
+    pairs: Indices = low * size + high
+    return pairs
 
 
 def _least_tree(cost: FloatMatrix) -> Indices:
-    """Pairs (low * N + high) of a least spanning tree of the hosts from 1 on, by Prim's algorithm."""
+    """Pairs (low * N + high) of a least spanning tree of the hosts from 1 on."""
     size = len(cost)
-    distance = cost[1].copy()
-    nearest = np.ones(size, dtype=np.int64)
-    outside = np.ones(size, dtype=bool)
-    outside[:2] = False
-    distance[:2] = np.inf
-    pairs = []
-    for _ in range(size - 2):
+    pairs: Indices = np.array(sorted(min(p) * size + max(p) for p in _grown(cost, 1)), dtype=np.int64)
+    return pairs
+
+
+def _largest_hops(cost: FloatMatrix) -> Prices:
+    """For each host the largest hop on the way to it from host 0, on the way where that is least."""
+    largest = np.zeros(len(cost))
+    for old, new in _grown(cost, 0):
+        largest[new] = max(largest[old], cost[old, new])
+    return largest
+
+
+def _grown(cost: FloatMatrix, first: int) -> list[tuple[int, int]]:
+    """A least spanning tree of the hosts from ``first`` on, by Prim's algorithm: host joined to, host that joins."""
+    distance = cost[first].copy()
+    nearest = np.full(len(cost), first)
+    outside = np.arange(len(cost)) > first
+    distance[~outside] = np.inf
+    grown = []
+    for _ in range(len(cost) - first - 1):
         new = int(distance.argmin())
-        old = int(nearest[new])
-        pairs.append(min(old, new) * size + max(old, new))
+        grown.append((int(nearest[new]), new))
         outside[new] = False
         distance[new] = np.inf
         closer = (cost[new] < distance) & outside
         distance[closer] = cost[new][closer]
         nearest[closer] = new
-    return np.array(sorted(pairs), dtype=np.int64)
+    return grown

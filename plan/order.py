@@ -149,12 +149,15 @@ def build_order_plan(
         order = given
     else:
         search = link if readings is None or readings.search is None else readings.search.among(kept)
-        made = _candidates(model, objective, link, search, given, seed, iterations, time_s, exact_s)
+        stays = None if readings is None or readings.stays is None else readings.stays.among(kept)
+        made = _candidates(model, objective, link, search, stays, given, seed, iterations, time_s, exact_s)
         folds = () if readings is None else readings.folds
         held = held_out_costs(model, objective, folds, kept, given, seed=seed, iterations=iterations)
         costs = {entry.kind: price(model, objective, entry.order, link) for entry in made}
-        on_search = {entry.kind: price(model, objective, entry.order, search) for entry in made}
-        choice = choose(costs, on_search, held, alike=_alike(model, objective, made, link))
+        judge = search if stays is None else stays
+        on_search = {entry.kind: price(model, objective, entry.order, judge) for entry in made}
+        repeats = readings is not None and readings.repeats
+        choice = choose(costs, on_search, held, alike=_alike(model, objective, made, link), repeats=repeats)
         chosen = next(entry for entry in made if entry.kind == choice.kind)
         order = list(chosen.order)
         cost = costs[choice.kind]
@@ -261,6 +264,7 @@ def _candidates(
     objective: Objective,
     link: LinkCost,
     search: LinkCost,
+    stays: LinkCost | None,
     given: Sequence[int],
     seed: int,
     iterations: int | None,
@@ -269,10 +273,21 @@ def _candidates(
 ) -> list[Candidate]:
     """Given, leaf, sought, and where it is asked for polished; a sum of hops is sought on the map's own costs."""
     if is_sum_ring(model, objective):
-        search = link
+        search, stays = link, None
+    judge = search if stays is None else stays
+    if model.name in RINGS:
+        search, stays = judge, None
     leaf = leaf_candidate(model, objective, link, given[0])
     sought = sought_candidate(
-        model, objective, search, given, leaf.order, seed=seed, iterations=iterations, time_s=time_s
+        model,
+        objective,
+        search,
+        given,
+        leaf.order,
+        stays=stays,
+        seed=seed,
+        iterations=iterations,
+        time_s=time_s,
     )
     found = [Candidate(kind="given", order=tuple(given)), sought]
     if not is_sum_ring(model, objective):
@@ -281,8 +296,8 @@ def _candidates(
         # What was proven of the costs searched on says nothing of the map's.
         found[-1] = Candidate(kind="ring", order=sought.order, runs=sought.runs, steps=sought.steps)
     if exact_s is not None:
-        better = polish(model, search, sought.order, seconds=exact_s, seed=seed)
-        if model.cost(better.order, search) < model.cost(sought.order, search):
+        better = polish(model, judge, sought.order, seconds=exact_s, seed=seed)
+        if model.cost(better.order, judge) < model.cost(sought.order, judge):
             found.append(Candidate(kind="polished", order=better.order))
     return found
 

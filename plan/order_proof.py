@@ -15,6 +15,10 @@ from netprobe.plan.ring import crossings
 
 DIGITS = 1e-8
 """Relative: a document keeps 9 significant digits of each cost it was computed from."""
+MOST_COST_S = 1e18
+"""Longer than the universe has lasted."""
+MOST_BYTES = 10**15
+"""Of a buffer; what can be asked for ends far below."""
 
 
 def verify_order_plan(plan: Plan) -> None:
@@ -39,10 +43,19 @@ def verify_order_plan(plan: Plan) -> None:
         value = getattr(plan, key)
         if value is not None and not math.isfinite(value):
             raise ValueError(f"{key} is {value}")
+        if value is not None and key != "gap" and value > MOST_COST_S:
+            raise ValueError(f"{key} is {value:.9g}: no order takes more than {MOST_COST_S:g} s")
+    if plan.size_bytes is not None and plan.size_bytes > MOST_BYTES:
+        raise ValueError(f"size_bytes is above {MOST_BYTES:.0e}, and no buffer is so large")
     if plan.cost_s > plan.cost_given_s * slack:
         raise ValueError("cost_s is above cost_given_s: an order plan never makes the given order worse")
     given = [host.name for host in plan.hosts if host.name not in set(plan.left_out)]
-    if plan.kept_given is not None and _under(given, plan.order[0], plan) != list(plan.order):
+    is_given = _under(given, plan.order[0], plan) == list(plan.order)
+    if is_given and not math.isclose(plan.cost_s, plan.cost_given_s, rel_tol=DIGITS):
+        raise ValueError(
+            f"cost_given_s is {plan.cost_given_s}, and the order is the given one, of {plan.cost_s}"
+        )
+    if plan.kept_given is not None and not is_given:
         raise ValueError("kept_given says the given order was kept, and order is another")
     if plan.lower_bound_s is not None and plan.lower_bound_s > plan.cost_s * slack:
         raise ValueError("lower_bound_s is above cost_s")
@@ -69,6 +82,10 @@ def _verify_compared(plan: OrderPlan, slack: float) -> None:
     spread = plan.cost_random
     if spread is not None:
         numbers = [spread.least_s, spread.mean_s, spread.most_s, *spread.percentiles_s.values()]
+        if max(numbers) > MOST_COST_S:
+            raise ValueError(
+                f"cost_random has {max(numbers):.9g}: no order takes more than {MOST_COST_S:g} s"
+            )
         if not all(spread.least_s <= value * slack and value <= spread.most_s * slack for value in numbers):
             raise ValueError("cost_random has a figure that is not between its least_s and its most_s")
         if spread.least_s * slack < bound:
@@ -77,6 +94,11 @@ def _verify_compared(plan: OrderPlan, slack: float) -> None:
         stated = plan.solver.candidates_s.get(plan.solver.kind)
         if stated is None or not math.isclose(stated, plan.cost_s, rel_tol=DIGITS):
             raise ValueError("solver.candidates_s does not give its kind the cost_s of the plan")
+        given = plan.solver.candidates_s.get("given")
+        if given is not None and not math.isclose(given, plan.cost_given_s, rel_tol=DIGITS):
+            raise ValueError(
+                f"cost_given_s is {plan.cost_given_s}, and solver.candidates_s has {given} for it"
+            )
         if (plan.kept_given is not None) and plan.solver.kind != "given":
             raise ValueError(
                 f"kept_given says the given order was kept, and solver.kind is {plan.solver.kind}"

@@ -23,7 +23,7 @@ from netprobe.core.errors import InputError
 from netprobe.core.matrix import FloatMatrix
 from netprobe.core.plan import Objective
 from netprobe.plan import moves
-from netprobe.plan.bounds import bottleneck_lower_bound, sum_lower_bound
+from netprobe.plan.bounds import bottleneck_lower_bound, sum_bound
 from netprobe.plan.compiled import compiled_kernels, numba_is_installed
 from netprobe.plan.construct import linkage_leaves, nearest_neighbour, neighbours, padded, whole_units
 from netprobe.plan.exact import MAX_EXACT_HOSTS, best_sum_ring, least_largest_hop
@@ -36,7 +36,7 @@ MOST_KICKS = 10_240
 DIRECTED_SHARE = 0.4
 """Of the kicks, since a move on directed costs takes two to three times as long."""
 COMPILED_FROM = 192
-"""Hosts. Fewer are done in plain Python sooner than numba compiles, which takes half a minute the first time."""
+"""Hosts. Fewer are done in plain Python sooner than numba compiles, which takes seconds the first time."""
 LOOK_AT_CLOCK = 0.1
 """Seconds of kicks between two looks at the clock."""
 TIE = 1e-9
@@ -140,14 +140,17 @@ def solve_ring(
             kicks += more
     found = _directed(cost, found, objective, first)
     rank = _rank(cost, found, objective)
+    bound = rank[0]
+    if not proven and objective == "sum":
+        bound, ring = _bounded(cost, rank[0])
+        if ring is not None and ring_cost(cost, ring) < rank[0] * (1 - TIE):
+            found = _directed(cost, ring, objective, first)
+            rank = _rank(cost, found, objective)
+    elif not proven:
+        bound = bottleneck_lower_bound(cost)
     if all(mine <= best * (1 + TIE) for mine, best in zip(given_rank, rank)) or given_rank[0] < rank[0]:
         found, rank = given, given_rank
-    if proven:
-        bound = rank[0]
-    elif objective == "sum":
-        bound = sum_lower_bound(cost, rank[0])
-    else:
-        bound = min(bottleneck_lower_bound(cost), rank[0])
+    bound = min(bound, rank[0])
     return RingSolution(
         order=tuple(found),
         objective=objective,
@@ -165,10 +168,21 @@ def _rank(cost: FloatMatrix, order: Sequence[int], objective: Objective) -> tupl
 
 
 def _exact(cost: FloatMatrix, objective: Objective) -> list[int]:
-    units: list[list[int]] = whole_units(cost).tolist()
+    units = whole_units(cost)
     limit = None if objective == "sum" else least_largest_hop(units)
     found = best_sum_ring(units, limit)
     return list(range(len(cost))) if found is None else found
+
+
+def _bounded(cost: FloatMatrix, upper: float) -> tuple[float, tuple[int, ...] | None]:
+    """The bound of all rings in seconds, and a ring that its steps met, if any; sought in whole units, as rings are."""
+    units = whole_units(cost).astype(np.float64)
+    one = float(cost.max()) / float(units.max()) if units.any() else 0.0
+    if one == 0:
+        return 0.0, None
+    found = sum_bound(units, upper / one)
+    # Each hop is rounded to whole units, by half of one at most.
+    return max((found.bound - len(cost) / 2) * one, 0.0), found.ring
 
 
 def _searched(

@@ -56,8 +56,11 @@ class Budget:
         if self.share is not None:
             wanted = math.ceil(every * self.share)
         if wanted < hosts - 1:
+            # Rounded up to a tenth of a percent, and tried: so many pairs it is.
+            least = math.ceil(1000 * (hosts - 1) / every) / 10
             raise InputError(
-                f"--pairs: {wanted} pairs cannot tie {hosts} hosts together, at least {hosts - 1} are needed"
+                f"--pairs: {wanted} pairs cannot tie {hosts} hosts together, at least {hosts - 1} are needed, which "
+                f"is --pairs {least:g}%"
             )
         return min(wanted, every)
 

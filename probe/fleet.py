@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +28,7 @@ from netprobe.probe.events import AgentsUp, HostFailed, HostUp, OnEvent, ScanWar
 from netprobe.probe.launch import Channel, Launcher, LaunchFailure
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.result import HostOutcome
+from netprobe.probe.stopping import until_stopped
 
 OPEN_TIMEOUT_S = 5.0
 OPEN_A_HOST_S = 0.02
@@ -107,6 +109,29 @@ class Fleet:
                 await aclose()
         await self._open_ports()
         self._on_event(AgentsUp(up=len(self.alive), total=len(hosts), elapsed_s=self._clock() - began))
+
+    async def run(
+        self, work: Callable[[], Coroutine[Any, Any, None]], stop: asyncio.Event
+    ) -> tuple[bool, float]:
+        """Bring the agents up, do ``work``, and leave no agent, however that ends.
+
+        Whether ``stop`` was set first, and the seconds since the agents were up.
+        """
+        began = self._clock()
+
+        async def whole() -> None:
+            nonlocal began
+            await self.start()
+            began = self._clock()
+            await work()
+
+        try:
+            stopped = await until_stopped(whole(), stop)
+            return stopped, self._clock() - began
+        finally:
+            with contextlib.suppress(asyncio.CancelledError):
+                await self.end()
+            self.kill()
 
     def fail(self, member: Member, status: HostStatus, reason: str) -> None:
         """Note that a host is out, once."""

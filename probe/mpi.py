@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 
 from netprobe.core.errors import InputError, PlatformError
 from netprobe.core.hosts import Host
+from netprobe.core.scratch import scratch_folder
 from netprobe.probe.bootstrap import Payload
 from netprobe.probe.dial_back import DialBackLauncher
 from netprobe.probe.exec_launcher import DEFAULT_FAN_OUT, ChildLauncher
@@ -105,8 +105,8 @@ class _OneForAll(DialBackLauncher):
         self, hosts: Sequence[Host], payload: Payload, timeout_s: float
     ) -> AsyncIterator[Channel | LaunchFailure]:
         """As all that dial back, with a hostfile that is gone afterwards; it names hosts and no secret."""
-        with tempfile.TemporaryDirectory(prefix="netprobe-") as folder:
-            self._hostfile = Path(folder) / "hostfile"
+        with scratch_folder() as folder:
+            self._hostfile = folder / "hostfile"
             async with aclosing(super().launch(hosts, payload, timeout_s)) as outcomes:  # type: ignore[type-var]
                 async for outcome in outcomes:
                     yield outcome

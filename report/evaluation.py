@@ -21,31 +21,40 @@ class EvaluatedFile:
 
 
 def distance_table(rows: Sequence[EvaluatedFile]) -> Table:
-    """PAIA and run-to-run AMI, a row a document."""
-    table = _table("document", "of", "hosts", "PAIA", "triplets", "ties", "missing", "run-to-run AMI")
+    """PAIA, a row a document."""
+    table = _table("document", "of", "hosts", "PAIA", "triplets", "ties", "missing")
     for row in rows:
-        found = row.evaluation
-        paia, runs = found.paia, found.run_to_run
+        paia = row.evaluation.paia
         table.add_row(
             row.file,
             row.measurement,
-            str(found.hosts),
+            str(row.evaluation.hosts),
             _ratio(paia.paia),
             str(paia.triplets),
             str(paia.ties),
             str(paia.missing),
-            "-" if runs is None else f"{runs.mean_ami:.3f} (least {runs.least_ami:.3f}, k = {runs.k})",
         )
     return table
 
 
+def run_table(rows: Sequence[EvaluatedFile]) -> Table | None:
+    """How alike repeated clusterings into k groups are, a row a document; None where none were made."""
+    table = _table("document", "clusterings", "k", "run-to-run AMI", "least")
+    for row in rows:
+        runs = row.evaluation.run_to_run
+        if runs is not None:
+            figures = f"{runs.mean_ami:.3f}", f"{runs.least_ami:.3f}"
+            table.add_row(row.file, str(runs.clusterings), str(runs.k), *figures)
+    return table if table.row_count else None
+
+
 def group_table(rows: Sequence[EvaluatedFile]) -> Table:
     """Agreement with each level of the truth, a row for the groups and one for the matrix cut at the true number."""
-    table = _table("document", "groups by", "groups", "level", "classes", "ARI", "AMI", "purity")
+    table = _table("document", "by", "groups", "level", "classes", "ARI", "AMI", "purity")
     for row in rows:
         found = row.evaluation
         for agreement in found.grouping:
-            by = "map" if row.kind == "map" else "natural groups"
+            by = "map" if row.kind == "map" else "natural"
             table.add_row(row.file, by, str(found.groups), *_agreement(agreement))
         for agreement in found.linkage or ():
             table.add_row(row.file, "linkage", str(agreement.classes), *_agreement(agreement))
@@ -60,8 +69,9 @@ def _agreement(agreement: Agreement) -> tuple[str, ...]:
 def _table(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in columns:
-        text = name in ("document", "of", "groups by", "level")
-        table.add_column(name, justify="left" if text else "right", overflow="fold")
+        text = name in ("document", "of", "by", "level")
+        # In a narrow terminal names are folded, and no number is.
+        table.add_column(name, justify="left" if text else "right", overflow="fold", no_wrap=not text)
     return table
 
 

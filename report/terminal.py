@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,6 +13,7 @@ from rich.text import Text
 
 from netprobe.core.map import Map
 from netprobe.core.matrix import FloatMatrix
+from netprobe.core.medians import median, quantile
 from netprobe.core.plan import OrderPlan
 from netprobe.core.scan import Scan
 from netprobe.report.missing import missing_lines
@@ -21,6 +23,8 @@ SHADES = " ░▒▓█"
 ASCII_SHADES = " .+*#"
 MISSING = "·"
 ASCII_MISSING = "?"
+PROVEN = 1e-6
+"""An order so near to its bound, relatively, is the best one; rounding parts them."""
 _COLOURS = ("green", "yellow", "orange1", "red", "magenta")
 
 
@@ -51,16 +55,20 @@ def heat_map(scan: Scan, map_: Map, *, width: int, encoding: str = "utf-8") -> R
         names = [f"{names[i]}.." for i in range(0, len(names), step)]
     known = cells[~np.isnan(cells)]
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
-    what, show = ("RTT p10", seconds) if map_.grouped_by == "rtt" else ("goodput", _goodput)
+    what, show = (_rtt(scan), seconds) if map_.grouped_by == "rtt" else ("goodput", _goodput)
     # On a log scale that one far link cannot stretch: what lies above its end is the darkest all the same.
-    top = max(float(np.quantile(known, 0.95)), low) if known.size else 0.0
+    top = max(quantile(known, 0.95), low) if known.size else 0.0
     least = 1e-9 if map_.grouped_by == "rtt" else 1e-15
     levels = np.geomspace(max(low, least), max(top, low, least) * (1 + 1e-9), 6)[1:-1]
+    # A cell is its shade's number, -1 where nothing was read, -2 on the diagonal.
+    marks = np.where(np.isnan(cells), -1, np.searchsorted(levels, cells))
+    if step == 1:
+        np.fill_diagonal(marks, -2)
     lines = []
-    for i, name in enumerate(names):
+    for name, row in zip(names, marks.tolist()):
         line = Text(name[:label].ljust(label) + "  ")
-        for j in range(len(names)):
-            line.append_text(_cell(cells[i, j], levels, shades, gap, diagonal=i == j and step == 1))
+        for mark, alike in itertools.groupby(row):
+            line.append(*_cells(mark, len(list(alike)), shades, gap))
         lines.append(line)
     legend = Text(f"{what} from {show(low)} ", style="dim")
     for shade, colour in zip(shades, _COLOURS):
@@ -69,6 +77,12 @@ def heat_map(scan: Scan, map_: Map, *, width: int, encoding: str = "utf-8") -> R
     if step > 1:
         legend.append(f"; each cell is the median of {step} x {step} links", style="dim")
     return Lines(*lines, legend)
+
+
+def _rtt(scan: Scan) -> str:
+    """An imported number for a link is one of which nobody knows what statistic it is."""
+    first = next((one for one in scan.measurements if one.key == "rtt_s"), None)
+    return "RTT" if first is not None and first.parameters.get("readings_per_link") == 1 else "RTT p10"
 
 
 def _measured(scan: Scan, map_: Map) -> FloatMatrix:
@@ -106,13 +120,11 @@ def _marks(encoding: str) -> tuple[str, str]:
     return SHADES, MISSING
 
 
-def _cell(value: float, levels: FloatMatrix, shades: str, gap: str, *, diagonal: bool) -> Text:
-    if diagonal:
-        return Text("\\ ", style="dim")
-    if value != value:
-        return Text(gap * 2, style="dim")
-    level = int(np.searchsorted(levels, value))
-    return Text(shades[level] * 2, style=_COLOURS[level])
+def _cells(mark: int, count: int, shades: str, gap: str) -> tuple[str, str]:
+    """``count`` like cells in a row: their characters, and the style of these."""
+    if mark < 0:
+        return ("\\ " if mark == -2 else gap * 2) * count, "dim"
+    return shades[mark] * 2 * count, _COLOURS[mark]
 
 
 def group_table(map_: Map) -> Table:
@@ -130,14 +142,15 @@ def group_table(map_: Map) -> Table:
     table.add_column("hosts", overflow="fold")
     for group in map_.groups:
         inside = [index[name] for name in group.hosts]
-        across = [i for i in placed if i not in set(inside)]
+        members = set(inside)
+        across = [i for i in placed if i not in members]
         pairs = distance[np.ix_(inside, inside)][np.triu_indices(len(inside), 1)]
         between = distance[np.ix_(inside, across)]
         table.add_row(
             group.id,
             str(len(inside)),
-            show(float(np.median(pairs)) if pairs.size else None),
-            show(float(np.median(between)) if between.size else None),
+            show(median(pairs) if pairs.size else None),
+            show(median(between) if between.size else None),
             group.leader,
             fold_names(group.hosts),
         )
@@ -192,8 +205,11 @@ def _beside(plan: OrderPlan) -> list[str]:
         line = f"random orders: mean {seconds(spread.mean_s)}, least of {spread.orders} {seconds(spread.least_s)}"
         if plan.cost_worst_s is not None:
             line += f"; dearest found: {seconds(plan.cost_worst_s)}"
-        gap = "" if plan.gap is None else f" (gap {plan.gap:.1%})"
-        lines.append(f"{line}; no order is below {bound}{gap}")
+        if plan.gap is not None and plan.gap < PROVEN:
+            lines.append(f"{line}; on the map no order costs less")
+        else:
+            gap = "" if plan.gap is None else f" (gap {plan.gap:.1%})"
+            lines.append(f"{line}; no order is below {bound}{gap}")
     held = plan.held_out
     if held is not None and held.cost_s is not None:
         given, leaf = seconds(held.cost_given_s), seconds(held.cost_leaf_s)

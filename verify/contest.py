@@ -17,11 +17,11 @@ from netprobe.verify.runner import Runner, StoppedRunError
 
 PROPOSED = 0
 """Number of the proposed order; those above are others."""
-BATCH_S = 2.0
-"""How much is asked for at once, where a repetition takes less."""
 MOST_BLOCKS = 64
 LEAST_PAIRS = 4
 """Two or three may agree by chance."""
+LEAST_SURVEYED = 2
+"""Fewer orders have no rank correlation."""
 PATIENCE = 10.0
 """How many times what it should take a batch may take."""
 LEAST_LIMIT_S = 60.0
@@ -86,16 +86,21 @@ async def compare(
     on_progress: OnProgress = lambda *_: None,
     clock: Clock = time.monotonic,
 ) -> None:
-    """The proposed order against ``baselines``, which take turns. Raises StoppedRunError when it cannot go on."""
+    """The proposed order against ``baselines``, which take turns. Raises StoppedRunError when it cannot go on.
+
+    Two runs to warm up and a block of four (two pairs) are made whatever they take; a further block is started where
+    it ends in time if it takes as long as the last one.
+    """
     began = clock()
     warm = [baselines[0], PROPOSED]
     await _run(runner, warm, max(LEAST_LIMIT_S, 2 * options.time_s), record.contest, warm_up=True)
-    block_s = max(2 * sum(one.seconds for one in record.contest), 1e-6)
+    # By the clock: what a library does around the part that it times (connecting, starting a job) counts too.
+    block_s = max(2 * (clock() - began), 1e-6)
     turn = 0
     while True:
         on_progress(len(record.contest), clock() - began, record.ratio())
         left = options.time_s - (clock() - began)
-        blocks = int(min(BATCH_S, left) / block_s)
+        blocks = int(min(runner.batch_s, left) / block_s)
         sequence: list[int] = []
         for _ in range(min(max(blocks, 1), MOST_BLOCKS)):
             first, second = (baselines[(turn + i) % len(baselines)] for i in range(2))
@@ -122,7 +127,10 @@ async def survey(
     on_progress: OnProgress = lambda *_: None,
     clock: Clock = time.monotonic,
 ) -> None:
-    """Each of ``orders``, pass after pass while a whole one fits in the time; at least one pass."""
+    """Each of ``orders``, pass after pass while a whole one fits in the time.
+
+    No run is started that would pass the time if it took as long as the longest so far, but for the first two.
+    """
     began = clock()
     rng = random.Random(seed)
     longest = 0.0
@@ -131,9 +139,12 @@ async def survey(
         turn = list(orders)
         rng.shuffle(turn)
         for order in turn:
+            started = clock()
+            if len(record.survey) >= LEAST_SURVEYED and started - began + longest > options.time_s:
+                return
             limit = max(LEAST_LIMIT_S, 2 * options.time_s, PATIENCE * longest)
             await _run(runner, [order], limit, record.survey)
-            longest = max(longest, record.survey[-1].seconds)
+            longest = max(longest, clock() - started)
             on_progress(len(record.survey), clock() - began, None)
         if clock() - began + (clock() - before) > options.time_s:
             return

@@ -114,7 +114,8 @@ def check_trial(order: Sequence[int], hosts: int, size_bytes: int) -> None:
         raise InputError(f"an order must list each of the {hosts} hosts once")
     if not 0 < size_bytes <= MAX_SIZE_BYTES or size_bytes % FLOAT_BYTES:
         raise InputError(
-            f"a size of {size_bytes} bytes: floats of {FLOAT_BYTES} bytes are summed, up to {MAX_SIZE_BYTES} bytes"
+            f"a size of {size_bytes} bytes: floats of {FLOAT_BYTES} bytes are summed, up to {MAX_SIZE_BYTES} bytes: "
+            "give another --size"
         )
 
 

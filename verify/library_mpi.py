@@ -8,7 +8,6 @@ hostfile and the flags that keep its order come from the caller, who exports the
 from __future__ import annotations
 
 import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from netprobe.core.errors import PlatformError
 from netprobe.core.hosts import Host
+from netprobe.core.scratch import scratch_folder
 from netprobe.probe.mpi import mca_words
 from netprobe.verify.crew import Crew
 from netprobe.verify.library import (
@@ -86,8 +86,8 @@ class MpiLibrary:
         check_algorithm(self, algorithm)
         if shutil.which("mpirun") is None:
             raise PlatformError("no program 'mpirun' on this machine: --with mpi needs Open MPI")
-        with tempfile.TemporaryDirectory(prefix="netprobe-") as folder, Crew(ended) as crew:
-            argv = [*self._prefix, *self._write_hostfile(hosts, Path(folder) / "hostfile"), *self._mca]
+        with scratch_folder() as folder, Crew(ended) as crew:
+            argv = [*self._prefix, *self._write_hostfile(hosts, folder / "hostfile"), *self._mca]
             for key, value in ({} if algorithm == "default" else _TUNED | ALGORITHMS[algorithm]).items():
                 argv += ["--mca", key, value]
             crew.start("mpirun", [*argv, *in_arguments("mpi_allreduce", self._python)])

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from netprobe.core.errors import InputError, PlatformError
 from netprobe.core.hosts import Host
+from netprobe.core.scratch import scratch_folder
 from netprobe.probe.mpi import mca_words
 from netprobe.verify.crew import Crew, LibraryError
 from netprobe.verify.library import check_algorithm, check_ranks, check_trial
@@ -156,10 +156,8 @@ class NcclTests:
         check_algorithm(self, algorithm)
         if shutil.which("mpirun") is None:
             raise PlatformError("no program 'mpirun' on this machine: --with nccl-tests needs Open MPI")
-        with TemporaryDirectory(prefix="netprobe-") as folder:
-            yield NcclSession(
-                self, tuple(hosts), algorithm, Path(folder) / "hostfile", start_timeout_s, ended
-            )
+        with scratch_folder() as folder:
+            yield NcclSession(self, tuple(hosts), algorithm, folder / "hostfile", start_timeout_s, ended)
 
 
 class NcclSession:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from netprobe.probe.fleet import Fleet
 from netprobe.probe.launch import Launcher
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.result import HostOutcome
-from netprobe.probe.stopping import run_stoppable, until_stopped
+from netprobe.probe.stopping import run_stoppable
 from netprobe.verify.compare import Ratio
 from netprobe.verify.contest import PROPOSED, ContestOptions, Record, compare, survey
 from netprobe.verify.program import MAX_CHANNELS
@@ -46,7 +45,7 @@ class VerifyOptions:
     def __post_init__(self) -> None:
         faults = []
         if not 1 <= self.size_bytes <= MAX_BYTES:
-            faults.append(f"{self.size_bytes} bytes: 1 to {MAX_BYTES} are allowed")
+            faults.append(f"{self.size_bytes} bytes: 1 to {MAX_BYTES} are allowed (--size)")
         if not 1 <= self.channels <= MAX_CHANNELS:
             faults.append(f"{self.channels} channels: 1 to {MAX_CHANNELS} are allowed")
         if faults:
@@ -130,18 +129,15 @@ async def _verify(
 ) -> VerifyOutcome:
     fleet = Fleet(hosts, launcher, options, on_event, time.monotonic)
     outcome = VerifyOutcome()
-    began = time.monotonic()
 
     async def work() -> None:
-        nonlocal began
-        await fleet.start()
-        began = time.monotonic()
         up = sorted(fleet.alive)
         if verify.require_all and len(up) < len(hosts):
             down = next(member.outcome for member in fleet.members if not member.up)
             raise NothingMeasuredError(
                 f"{len(hosts) - len(up)} of {len(hosts)} hosts are not up, and all are required: "
-                f"{down.host.name}: {down.reason}"
+                f"{down.host.name}: {down.reason}",
+                nobody_up=not up,
             )
         if len(up) < LEAST_HOSTS:
             outcome.stopped = (
@@ -170,13 +166,7 @@ async def _verify(
             outcome.sent_bytes = program.sent_bytes(verify.size_bytes)
         await runner.close()
 
-    try:
-        outcome.interrupted = await until_stopped(work(), stop)
-        outcome.duration_s = time.monotonic() - began
-    finally:
-        with contextlib.suppress(asyncio.CancelledError):
-            await fleet.end()
-        fleet.kill()
+    outcome.interrupted, outcome.duration_s = await fleet.run(work, stop)
     outcome.hosts = [member.outcome for member in fleet.members]
     return outcome
 

@@ -21,6 +21,9 @@ class Batch:
 class Runner(Protocol):
     """Runs a collective in one of several orders, which it was given by their number."""
 
+    batch_s: float
+    """For how long it may be asked at once: between two requests the time that is left is looked at."""
+
     async def repeat(self, sequence: Sequence[int], limit_s: float) -> Batch:
         """One repetition of each order of ``sequence``, in turn, in ``limit_s`` seconds at the most."""
 
@@ -34,6 +37,8 @@ class BlockingRunner:
 
     ``run(order, timeout_s)`` gives seconds, and raises NothingMeasuredError when it cannot.
     """
+
+    batch_s = 0.0
 
     def __init__(self, run: Callable[[int, float], float]) -> None:
         self._run = run

@@ -46,6 +46,9 @@ class _Ran(NamedTuple):
 class WireRunner:
     """Runs ``program`` in each of ``orders`` among ``members``, all of them up. ``close`` must be called."""
 
+    batch_s = 2.0
+    """One request to every agent, and its answer, for many repetitions that are shorter."""
+
     def __init__(
         self,
         members: Sequence[Member],

@@ -11,9 +11,10 @@ from __future__ import annotations
 import threading
 import time
 
-from .collective_links import TOKEN_BYTES, Meeting, listen
+from .collective_links import BACKLOG, TOKEN_BYTES, Meeting
 from .collective_program import Program
 from .collective_run import CollectiveError, Interpreter
+from .greetings import listen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def open_port(message: dict[str, Any], resources: dict[str, Any]) -> Answer:
     if len(token) != TOKEN_BYTES:
         raise ValueError("a token of %d bytes" % len(token))
     low, high = message["ports"]
-    sock = listen(message["address"], (int(low), int(high)))
+    sock = listen(message["address"], (int(low), int(high)), BACKLOG)
     resources["collective"] = Collective(sock, token)
     return {"type": "opened", "port": int(sock.getsockname()[1])}, None
 

@@ -16,7 +16,8 @@ import struct
 import time
 
 from . import packet
-from .listening import bind_in_range, family_of
+from .greetings import Greetings
+from .listening import family_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,12 +28,10 @@ if TYPE_CHECKING:
 TOKEN_BYTES = 16
 HELLO = struct.Struct("!16sIH")
 """Token, the caller's place among the members, channel."""
-HELLO_NS = 2000000000
-MAX_PENDING = 64
 MAX_FAULTS = 16
 NOTHING = -1
 """In the place of an action."""
-_BACKLOG = 1024
+BACKLOG = 1024
 _POLL_MS = 250
 
 
@@ -60,20 +59,6 @@ class Link:
         self.held = False
 
 
-def listen(address: str, ports: tuple[int, int]) -> socket.socket:
-    """A listening socket in the range. Raises OSError."""
-    sock = socket.socket(family_of(address), socket.SOCK_STREAM)
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bind_in_range(sock, address, ports, "TCP")
-        sock.listen(_BACKLOG)
-        sock.setblocking(False)
-    except OSError:
-        sock.close()
-        raise
-    return sock
-
-
 class Meeting:
     """Makes all connections of a host, those it makes and those it waits for. ``run`` may be called once.
 
@@ -94,40 +79,33 @@ class Meeting:
         self.links = {}  # type: dict[Key, Link]
         self.faults = []  # type: list[tuple[int, str]]
         self.calling = {}  # type: dict[int, tuple[socket.socket, Key, str, bytes]]
-        self.pending = {}  # type: dict[int, tuple[socket.socket, bytearray, int]]
         self.expected = set()  # type: set[Key]
 
     def run(self, dial: list[Any], accept: list[int]) -> None:
         """Connect. What was made so far is in ``links`` even when it raises OSError."""
         self.expected = {(peer, channel) for peer in accept for channel in range(self.channels)}
-        self.poll.register(self.listener, select.POLLIN)
+        greetings = Greetings(self.listener, HELLO.size, self.poll)
         try:
             for peer, address, port, token in dial:
                 for channel in range(self.channels):
                     self._call(peer, channel, address, port, bytes.fromhex(token))
             while (self.calling or self.expected) and not self.faults and time.monotonic_ns() < self.until:
                 for descriptor, _events in self.poll.poll(_POLL_MS):
-                    if descriptor == self.listener.fileno():
-                        self._accept()
-                    elif descriptor in self.calling:
+                    if descriptor in self.calling:
                         self._called(descriptor)
-                    elif descriptor in self.pending:
-                        self._greeted(descriptor)
-                now = time.monotonic_ns()
-                for descriptor, (sock, _got, until) in list(self.pending.items()):
-                    if now > until:
-                        self._drop(descriptor)
-                        sock.close()
+                    else:
+                        caller = greetings.ready(descriptor)
+                        if caller is not None:
+                            self._greeted(*caller)
+                greetings.close_late()
             if not self.faults:
                 for _sock, (peer, _channel), text, _hello in self.calling.values():
                     self.faults.append((peer, "%s: no answer: a firewall, or no route?" % text))
                 for peer, _channel in sorted(self.expected):
                     self.faults.append((peer, "it did not connect"))
         finally:
-            self.listener.close()
+            greetings.close()
             for sock, _key, _text, _hello in self.calling.values():
-                sock.close()
-            for sock, _got, _until in self.pending.values():
                 sock.close()
         del self.faults[MAX_FAULTS:]
 
@@ -166,47 +144,14 @@ class Meeting:
         else:
             self._made(sock, key)
 
-    def _accept(self) -> None:
-        try:
-            sock, _peer = self.listener.accept()
-        except OSError:
-            time.sleep(0.001)  # it went again, or there are no descriptors left
-            return
-        if len(self.pending) >= MAX_PENDING:
-            sock.close()
-            return
-        sock.setblocking(False)
-        self.pending[sock.fileno()] = (sock, bytearray(), time.monotonic_ns() + HELLO_NS)
-        self.poll.register(sock, select.POLLIN)
-
-    def _greeted(self, descriptor: int) -> None:
-        """More of a connection's first bytes; none of what follows them is read here."""
-        sock, got, _until = self.pending[descriptor]
-        try:
-            part = sock.recv(HELLO.size - len(got))
-        except BlockingIOError:
-            return
-        except OSError:
-            part = b""
-        got += part
-        if part and len(got) < HELLO.size:
-            return
-        self._drop(descriptor)
-        key = None
-        if part:
-            token, peer, channel = HELLO.unpack(bytes(got))
-            if packet.same_token(self.token, token) and (peer, channel) in self.expected:
-                key = (peer, channel)
-        if key is None:
-            sock.close()
+    def _greeted(self, sock: socket.socket, hello: bytes) -> None:
+        token, peer, channel = HELLO.unpack(hello)
+        if packet.same_token(self.token, token) and (peer, channel) in self.expected:
+            self.expected.discard((peer, channel))
+            self._made(sock, (peer, channel))
         else:
-            self.expected.discard(key)
-            self._made(sock, key)
+            sock.close()
 
     def _made(self, sock: socket.socket, key: Key) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.links[key] = Link(sock, key[0], key[1])
-
-    def _drop(self, descriptor: int) -> None:
-        self.poll.unregister(descriptor)
-        del self.pending[descriptor]

@@ -16,17 +16,10 @@ import threading
 import time
 
 from . import packet
-from .listening import bind_in_range, family_of
+from .greetings import Greetings, listen
 from .thread_use import thread_use
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 TOKEN_BYTES = 16
-MAX_PENDING = 64
-HELLO_NS = 2000000000
-"""A connection that has not shown its token by then is closed."""
 MAX_FLOWS = 1024
 MAX_MARKS = 5000
 _BUFFER_BYTES = 1 << 18
@@ -141,19 +134,10 @@ class FlowServer:
     """A listening port and the thread that sorts out who comes."""
 
     def __init__(self, address: str, ports: tuple[int, int]) -> None:
-        self.sock = socket.socket(family_of(address), socket.SOCK_STREAM)
-        try:
-            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            bind_in_range(self.sock, address, ports, "TCP")
-            self.sock.listen(_BACKLOG)
-            self.sock.setblocking(False)
-        except OSError:
-            self.sock.close()
-            raise
+        self.sock = listen(address, ports, _BACKLOG)
         self.port = int(self.sock.getsockname()[1])
         self.closed = False
         self.expected = {}  # type: dict[bytes, Receiver]
-        self.pending = {}  # type: dict[int, tuple[socket.socket, bytearray, int]]
         self.wake, self.woken = socket.socketpair()
         self.thread = threading.Thread(target=self._serve, name="flows", daemon=True)
         self.thread.start()
@@ -179,51 +163,19 @@ class FlowServer:
 
     def _serve(self) -> None:
         poll = select.poll()
-        for sock in (self.sock, self.woken):
-            poll.register(sock, select.POLLIN)
+        greetings = Greetings(self.sock, TOKEN_BYTES, poll)
+        poll.register(self.woken, select.POLLIN)
         while not self.closed:
-            for descriptor, _events in poll.poll(_POLL_MS if self.pending else None):
-                if descriptor == self.sock.fileno():
-                    self._accept(poll)
-                elif descriptor in self.pending:
-                    self._hello(poll, descriptor)
-            now = time.monotonic_ns()
-            for descriptor, (sock, _got, until) in list(self.pending.items()):
-                if now > until:
-                    self._drop(poll, descriptor)
-                    sock.close()
-        for sock, _got, _until in self.pending.values():
-            sock.close()
-        self.sock.close()
+            for descriptor, _events in poll.poll(_POLL_MS if greetings.pending else None):
+                caller = greetings.ready(descriptor)
+                if caller is not None:
+                    self._greeted(*caller)
+            greetings.close_late()
+        greetings.close()
         self.woken.close()
 
-    def _accept(self, poll: Any) -> None:
-        try:
-            sock, _peer = self.sock.accept()
-        except OSError:
-            time.sleep(0.001)  # it went again, or there are no descriptors left
-            return
-        if len(self.pending) >= MAX_PENDING:
-            sock.close()
-            return
-        sock.setblocking(False)
-        self.pending[sock.fileno()] = (sock, bytearray(), time.monotonic_ns() + HELLO_NS)
-        poll.register(sock, select.POLLIN)
-
-    def _hello(self, poll: Any, descriptor: int) -> None:
-        """More of a connection's first bytes; none of what follows them is read here."""
-        sock, got, _until = self.pending[descriptor]
-        try:
-            part = sock.recv(TOKEN_BYTES - len(got))
-        except BlockingIOError:
-            return
-        except OSError:
-            part = b""
-        got += part
-        if part and len(got) < TOKEN_BYTES:
-            return
-        self._drop(poll, descriptor)
-        receiver = self._expecting(bytes(got)) if part else None
+    def _greeted(self, sock: socket.socket, token: bytes) -> None:
+        receiver = self._expecting(token)
         if receiver is None or len(receiver.socks) >= receiver.streams:
             sock.close()
         else:
@@ -235,7 +187,3 @@ class FlowServer:
             if packet.same_token(receiver.token, token):
                 found = receiver
         return found
-
-    def _drop(self, poll: Any, descriptor: int) -> None:
-        poll.unregister(descriptor)
-        del self.pending[descriptor]

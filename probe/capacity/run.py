@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import time
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ from netprobe.probe.flows import Flow, FlowResult, close_flows, ramp_of, run_flo
 from netprobe.probe.launch import Launcher
 from netprobe.probe.options import ScanOptions
 from netprobe.probe.result import HostOutcome
-from netprobe.probe.stopping import run_stoppable, until_stopped
+from netprobe.probe.stopping import run_stoppable
 
 SLICES = 10
 MOST_AT_ONCE = 4096
@@ -96,13 +95,10 @@ async def _measure(
 ) -> CapacityOutcome:
     fleet = Fleet(hosts, launcher, options, on_event, time.monotonic)
     outcome = CapacityOutcome()
-    began = time.monotonic()
 
     async def work() -> None:
-        nonlocal began
-        await fleet.start()
-        alive = fleet.alive
         began = time.monotonic()
+        alive = fleet.alive
         up = [[host for host in members if host in alive] for members in groups]
         # Groups keep their places: a group without a host that is up has no tests.
         kept = [place for place, members in enumerate(up) if members]
@@ -119,13 +115,7 @@ async def _measure(
             )  # fmt: skip
         await close_flows([member for member in fleet.members if member.up])
 
-    try:
-        outcome.interrupted = await until_stopped(work(), stop)
-        outcome.duration_s = time.monotonic() - began
-    finally:
-        with contextlib.suppress(asyncio.CancelledError):
-            await fleet.end()
-        fleet.kill()
+    outcome.interrupted, outcome.duration_s = await fleet.run(work, stop)
     outcome.hosts = [member.outcome for member in fleet.members]
     return outcome
 

@@ -74,6 +74,8 @@ def test_what_the_ranks_said_is_compared(
     assert "--map-by seq" in out
     log.write_text(lines_of("n2 n1 n3 n2 n1 n3"))
     assert run(["check-order", plan, "--read", str(log), "--by-node", "-q"]) == 0
+    log.write_text(lines_of("n2 n2 n1 n1 n3 n3"), encoding="utf-16")
+    assert run(["check-order", plan, "--read", str(log), "-q"]) == 0
     first, second = lines_of("n2 n2 n1 n1 n3 n3").split("\n", 1)
     (folder / "one").write_text(first)
     log.write_text(second)
@@ -139,7 +141,7 @@ def test_a_surplus_rank_with_a_strange_name_is_not_all_right(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan, log = str(folder / "plan.json"), folder / "log"
-    text = lines_of("n2 n2 n1 n1 n3 n3 evil").replace("evil", "\x1b[31mevil")
+    text = lines_of("n2 n2 n1 n1 n3 n3 evil").replace("evil", "\x07evil")
     log.write_text(text)
     assert run(["check-order", plan, "--read", str(log)]) == 3
     said = capsys.readouterr()
@@ -218,3 +220,54 @@ def test_other_hosts_and_aliases_are_refused_and_equal_costs_are_no_fault(
     order = json.loads((folder / "equal.json").read_text())["order"]
     lines = [line for line in (folder / "hostfile").read_text().splitlines() if line[0] != "#"]
     assert lines == order * 2
+
+
+def test_no_room_for_temporary_files_is_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, program = str(folder / "plan.json"), folder / "mpirun"
+    assert run(["export", "hostfile", plan, "-q"]) == 0
+    program.write_text("#!/bin/sh\nexit 7\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setattr("tempfile.tempdir", str(folder / "gone"))
+    against = ["--against", "random", "--size", "1kB", "--out", str(folder / "v.json")]
+    for argv in (
+        ["check-order", plan, "--run"],
+        ["verify", plan, "--with", "mpi", *against],
+        ["verify", plan, "--with", "nccl-tests", *against],
+    ):
+        assert run(argv) == 2, argv
+        said = capsys.readouterr()
+        assert said.out == "" and said.err.count("\n") == 1
+        assert "no temporary file can be made here: No such file or directory: set TMPDIR" in said.err
+    assert not (folder / "v.json").exists()
+
+
+def test_what_a_hosts_file_does_not_say_again_is_still_the_plans(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file with slots alone takes away neither addresses nor the nodes of pods."""
+    hosts = [
+        make_host(name, address=f"10.0.0.{at}", labels={"node": f"node{at}"})
+        for at, name in enumerate("abc", 1)
+    ]
+    write_document(
+        build_order_plan(hosts, np.ones((3, 3)), keep_given="a test's own"), tmp_path / "plan.json"
+    )
+    (tmp_path / "slots").write_text("a slots=2\nb slots=1\nc slots=1 launcher_name=third\n")
+    plan, slots = str(tmp_path / "plan.json"), ["--hosts", str(tmp_path / "slots")]
+    for name in ("ray", "dlrover", "torchrun", "kubernetes"):
+        assert run(["export", "hostfile", plan, "--format", name, *slots, "-q"]) == 0
+    assert (tmp_path / "ray.json").read_text().count("node:10.0.0.1") == 2
+    assert "10.0.0.3" in (tmp_path / "dlrover.json").read_text()
+    assert "--master-addr=10.0.0.1" in (tmp_path / "torchrun.txt").read_text()
+    assert " pod c netprobe-node-rank=2" in (tmp_path / "labels.sh").read_text()
+    (tmp_path / "log").write_text(
+        "".join(
+            f"netprobe-rank 1 openmpi {rank} 4 {local} names image addresses 10.0.0.{at} end\n"
+            for rank, (at, local) in enumerate([(1, 0), (1, 1), (2, 0), (3, 0)])
+        )
+    )
+    assert run(["check-order", plan, *slots, "--read", str(tmp_path / "log")]) == 0
+    assert "4 of 4 ranks run" in capsys.readouterr().out

@@ -12,9 +12,14 @@ import pytest
 from netprobe.cli.algorithms import ALGORITHM_NAMES
 from netprobe.cli.app import COMMANDS
 from netprobe.cli.entry import run
+from netprobe.cli.output import Output
+from netprobe.cli.progress import ScanProgress
+from netprobe.cli.scan_output import show_chain
 from netprobe.core.document import write_document
 from netprobe.lab.reader import example_names
+from netprobe.pipeline.chain import Chain
 from netprobe.plan.costs import MODELS
+from netprobe.probe.events import ScanWarning
 from tests.documents import rack_scan
 
 
@@ -163,3 +168,50 @@ def test_a_full_disk_under_stdout_is_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2 and done.stderr.count("\n") == 1
     assert "standard output cannot be written: No space left on device" in done.stderr
     assert (tmp_path / "map.json").exists()
+
+
+def test_a_reader_that_has_gone_changes_neither_the_exit_code_nor_a_word(tmp_path: Path) -> None:
+    """``| head -1``: whichever write or flush meets the broken pipe first."""
+    scan, _ = rack_scan((2, 2), seed=1)
+    write_document(scan, tmp_path / "scan.json")
+    plan, said = str(tmp_path / "plan.json"), tmp_path / "said"
+    said.write_text("netprobe-rank 1 openmpi 0 1 0 names nobody addresses end\n")
+    assert run(["map", str(tmp_path / "scan.json"), "--no-compare", "--quiet"]) == 0
+    for code, args in (
+        (0, ["plan", "order", str(tmp_path / "map.json")]),
+        (3, ["check-order", plan, "--read", str(said)]),
+        (2, ["check-order", plan, "--launcher", "none", "--json"]),
+        (0, ["--help"]),
+    ):
+        reading, writing = os.pipe()
+        os.close(reading)
+        try:
+            argv = [sys.executable, "-m", "netprobe", *args]
+            done = subprocess.run(argv, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+        finally:
+            os.close(writing)
+        assert done.returncode == code, (args, done.stderr)
+        assert "roken pipe" not in done.stderr and "Traceback" not in done.stderr
+    assert Path(plan).exists()
+
+
+def test_help_of_several_commands_is_never_cut(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    for command in ("plan", "export", "import", "lab", "manifest"):
+        assert run([command, "--help"]) == 0
+        said = capsys.readouterr().out
+        assert "Commands:" in said and "..." not in said.partition("Commands:")[2]
+
+
+def test_a_warning_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scan, _ = rack_scan((2, 2), seed=1)
+    output = Output()
+    progress = ScanProgress(output)
+    progress.on_event(ScanWarning(text="came with the scan"))
+    chain = Chain(folder=tmp_path, scan=scan, warnings=("came with the scan", "came with the map"))
+    show_chain(chain, output, progress.warned)
+    said = capsys.readouterr()
+    assert said.err == "warning: came with the scan\n"
+    assert "came with the scan" not in said.out and said.out.count("warning: came with the map") == 1

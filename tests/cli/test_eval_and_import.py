@@ -88,7 +88,11 @@ def test_eval_prints_tables_and_json(folder: Path, capsys: pytest.CaptureFixture
     args = ["eval", str(folder / "scan.json"), "--hosts", str(folder / "hosts"), "--labels", "rack"]
     assert run([*args, "--clusterings", "3"]) == 0
     out = capsys.readouterr().out
-    assert "PAIA" in out and "natural groups" in out and "\x1b" not in out
+    assert "PAIA" in out and "natural" in out and "\x1b" not in out
+    assert max(map(len, out.splitlines()[:-1])) <= 80  # what wraps is the last line alone
+    assert [line.split() for line in out.splitlines() if "run-to-run" in line] == [
+        ["document", "clusterings", "k", "run-to-run", "AMI", "least"]
+    ]
     assert run([*args, "--clusterings", "3", "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["documents"]
     assert set(found) == {
@@ -107,6 +111,8 @@ def test_eval_prints_tables_and_json(folder: Path, capsys: pytest.CaptureFixture
     assert found["paia"] == 1.0 and found["triplets"]["triplets"] == 8 * 3 * 4
     assert found["grouping"] == [{"level": "rack", "classes": 2, "ari": 1.0, "ami": 1.0, "purity": 1.0}]
     assert found["run_to_run"]["clusterings"] == 3
+    assert run([*args, "--clusterings", "0"]) == 0
+    assert "run-to-run" not in capsys.readouterr().out
     assert run([*args, "--clusterings", "0", "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")
 

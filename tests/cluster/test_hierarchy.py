@@ -28,7 +28,7 @@ def test_trees_grown_at_once_are_scipys(n: int, seed: int) -> None:
         np.testing.assert_array_equal(np.sort(tree[:, :2], axis=1), expected[:, :2])
 
 
-@pytest.mark.parametrize("n", [2, 3, 8, 24, 25, 40])
+@pytest.mark.parametrize("n", [2, 3, 8, 40, 41])
 def test_scores_at_once_are_those_of_each_matrix_and_of_its_best_cut(n: int) -> None:
     levels = drawn(n, n)
     everything = np.ones(levels.shape[1], dtype=bool)
@@ -41,7 +41,7 @@ def test_scores_at_once_are_those_of_each_matrix_and_of_its_best_cut(n: int) -> 
     some = everything.copy()
     some[::5] = False
     each = [hierarchy_of(level, some).score.max() for level in levels]
-    np.testing.assert_array_equal(best_scores(levels, some), each)
+    np.testing.assert_allclose(best_scores(levels, some), each, rtol=0, atol=1e-12)
 
 
 def test_matrices_that_are_all_the_same_have_no_score() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netprobe.core import visits as visits_module
-from netprobe.core.document import canonical_sha256, load_document, write_document
+from netprobe.core.document import canonical_sha256, canonical_text, load_document, write_document
 from netprobe.core.errors import DocumentError
-from netprobe.core.matrix import array_digest
+from netprobe.core.matrix import Ready, array_digest
 from netprobe.core.scan import Scan
-from netprobe.core.visits import Visit, VisitTable
+from netprobe.core.visits import Visit, VisitTable, _records, _serialize
 from tests.documents import make_scan, rack_rtt
 
 TEXT = st.text(max_size=12)
@@ -107,3 +108,21 @@ def test_a_side_file_of_another_type_or_a_bomb_is_refused_before_it_is_unpacked(
         np.savez_compressed(side, **{**arrays, reference["key"]: other})
         with pytest.raises(DocumentError, match=r"an array of shape"):
             load_document(Scan, in_columns)
+
+
+def test_the_canonical_text_of_visits_is_that_of_their_records() -> None:
+    plain = {"src": "a", "dst": "b\u00e9\"", "round": 3, "started_s": 1e-7 / 3, "duration_s": 2.0, "method": "udp",
+             "sent": 5, "received": 4, "beside": 0}  # fmt: skip
+    records = [
+        plain,
+        plain | {"src_port": 0, "dst_port": 65535, "stamps": "kernel", "measurement": "other", "samples": 2},
+        plain | {"reason": "", "received": 0, "later": {"z": [1.5, None], "a": ""}},
+        plain | {"path": {"hops": 2, "addresses": [None, "10.0.0.1"]}},
+    ]
+    table = VisitTable.of(records)
+    ready = Ready(canonical=True)
+    stand_in = _serialize(table, SimpleNamespace(context={"ready": ready, "side": None}))
+    assert (
+        ready.put_in(json.dumps({"a": stand_in, "b": 1}))
+        == f'{{"a": {canonical_text(_records(table))}, "b": 1}}'
+    )

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench._datacentre import CELLS, PLACEMENTS, Fleet, Matrix, make_fleet, paia
-from netprobe.embed import METHODS, EmbedOptions, denoise, fit_embedding
+from netprobe.embed import METHODS, EmbedOptions, adam, denoise, fit_embedding
 from netprobe.embed.adam import _Problem, fit_adam
 from netprobe.embed.heights import relative_heights
 from netprobe.embed.prepare import check_matrix, prepare, winsorise
@@ -131,10 +131,9 @@ def test_gradients_are_those_of_the_loss() -> None:
         values = [rng.normal(size=(1, 6, 3)), rng.normal(size=(1, 6))]
 
         def total(problem: _Problem = problem, values: Any = values) -> float:
-            residual, _ = problem.gradient(*values)
-            return float(problem.loss(residual)[0]) * float(mask.sum()) / 2
+            return float(problem.loss(*values)[0]) * float(mask.sum()) / 2
 
-        _, gradients = problem.gradient(*values)
+        gradients = problem.gradient(*values)
         for value, gradient in zip(values, gradients, strict=False):
             at = tuple(0 for _ in value.shape)
             step = 1e-6
@@ -144,6 +143,21 @@ def test_gradients_are_those_of_the_loss() -> None:
             below = total()
             value[at] += step
             assert (above - below) / (2 * step) == pytest.approx(gradient[at], rel=1e-4, abs=1e-6)
+
+
+def test_rows_at_a_time_fit_the_same_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    points = rng.uniform(0, 1, (2, 9, 3))
+    target = np.sqrt(((points[0][:, None] - points[0][None]) ** 2).sum(axis=2)) + 0.1
+    problems = []
+    for cells in (1 << 20, 2 * 9):
+        monkeypatch.setattr(adam, "_CELLS_AT_ONCE", cells)
+        problems.append(_Problem(target, 1.0 - np.eye(9), alpha=1.0, heights=True, huber_delta=0.1))
+    whole, rows = (
+        [*one.gradient(points, points[:, :, 0]), one.loss(points, points[:, :, 0])] for one in problems
+    )
+    for a, b in zip(whole, rows):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
 
 
 def test_numpy_and_torch_fit_the_same_points() -> None:

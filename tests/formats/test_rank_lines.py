@@ -43,7 +43,36 @@ def test_torn_lines_are_counted_and_the_command_itself_is_not() -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["\x1b[31mred", "a;b", "$(id)", "-x", "é", "x" * 300])
+@pytest.mark.parametrize(
+    "around",
+    [
+        "3: {}",  # srun -l
+        "[1,3]<stdout>:{}",  # mpirun --tag-output, of 4.1
+        "[prterun-h-12@1,3]<stdout>: {}",  # and of 5
+        '<stdout rank="3">{}&#010;</stdout>',  # --xml
+        "[default3]:{}",  # torchrun
+        "[pod/w-3/main] {}",  # kubectl logs --prefix
+        "\x1b[32m{}\x1b[0m",
+        "\x1b]0;title\x07{}\x1b[K\r",
+        "{}\0more",
+    ],
+)
+def test_what_stands_around_a_line_is_no_part_of_it(around: str) -> None:
+    text = "\n".join(around.format(line) for line in ("noise", LINE, LINE.replace("slurm 3", "slurm 4")))
+    log = read_rank_lines(text)
+    assert [line.rank for line in log.lines] == [3, 4] and log.torn == ()
+    assert {line.addresses for line in log.lines} == {("10.0.0.3", "fd00::3")}
+
+
+def test_a_marked_word_and_strange_names_are_read() -> None:
+    coloured = LINE.replace("netprobe-rank", "\x1b[01;31m\x1b[Knetprobe-rank\x1b[m\x1b[K")
+    assert read_rank_lines(coloured).lines == read_rank_lines(LINE).lines
+    for name in ("end", "addresses", "names", "end-1"):
+        (line,) = read_rank_lines(LINE.replace(" n3 ", f" {name} ")).lines
+        assert line.names == (name, "n3.x.org") and line.addresses == ("10.0.0.3", "fd00::3")
+
+
+@pytest.mark.parametrize("name", ["\x07red", "\x1bred", "a;b", "$(id)", "-x", "é", "x" * 300])
 def test_a_name_that_is_none_makes_the_line_strange(name: str) -> None:
     assert read_rank_lines(LINE.replace(" n3 ", f" {name} ")).lines == ()
 

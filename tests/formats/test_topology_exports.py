@@ -88,6 +88,10 @@ def test_what_the_formats_cannot_say_is_refused() -> None:
     for name in ("slurm-conf", "slurm-yaml"):
         with pytest.raises(InputError, match="no node of the name"):
             topology_format_named(name).write({"g0": [make_host("fd00::1")]})
+        with pytest.raises(InputError, match="'all' is a word of Slurm's"):
+            topology_format_named(name).write({"g0": [make_host("all")]})
+        with pytest.raises(InputError, match="'DEFAULT' is a word of Slurm's"):
+            topology_format_named(name).write({"DEFAULT": [make_host("a")]})
         with pytest.raises(InputError, match="no topology to write"):
             topology_format_named(name).write({}, [make_host("a")])
     pods = [make_host(pod, labels={"node": "n1"}) for pod in ("p0", "p1")]

@@ -72,10 +72,19 @@ def test_without_a_reading_the_rest_of_the_chain_stands(
     assert (out / "hostfile").read_text().count("slots") == 2
 
 
-def test_a_run_without_readings_leaves_a_good_file_alone(tmp_path: Path) -> None:
+def test_a_run_without_readings_leaves_a_good_file_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "out"
     assert run(["scan", "--hosts", "a,b", "--via", "local", *QUICK, "--out", str(out), "--quiet"]) == 0
     good = (out / "capacity.json").read_bytes()
     dead = ["--via", "false {target}", "--out", str(out / "capacity.json"), "--force", "--quiet"]
     assert run(["capacity", str(out / "scan.json"), str(out / "map.json"), *dead]) == 4
+    assert (out / "capacity.json").read_bytes() == good
+    (tmp_path / "config").write_text("")
+    capsys.readouterr()
+    nobody = ["--ssh-config", str(tmp_path / "config"), "--ssh-option", "ProxyCommand=false", "--force"]
+    documents = [str(out / "scan.json"), str(out / "map.json")]
+    assert run(["capacity", *documents, *nobody, "--start-timeout", "2", "--quiet"]) == 4
+    assert "(no --via was given: is it the scan's way in?)" in capsys.readouterr().err
     assert (out / "capacity.json").read_bytes() == good

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -49,23 +50,34 @@ def test_a_document_outlives_a_full_disk(
 
 
 @pytest.mark.parametrize("kind", ["verify", "capacity"])
-def test_only_a_failed_document_of_the_same_kind_is_replaced_without_force(kind: str, tmp_path: Path) -> None:
+def test_whatever_is_there_is_replaced_with_force_alone(kind: str, tmp_path: Path) -> None:
     good = json.loads((GOLDEN / f"{kind}-1.0.json").read_text())
     path = tmp_path / "x.json"
-    path.write_text(json.dumps(good | {"status": "failed"}))
-    files.prepare_file(path, kind=kind)
-    with pytest.raises(OutputExistsError, match="is the input itself"):
-        files.prepare_file(path, kind=kind, inputs=[path])
-    with pytest.raises(OutputExistsError, match="exists already"):
-        files.prepare_file(path, kind="map")
     one_failed = [good["hosts"][0] | {"status": "failed"}, *good["hosts"][1:]]
-    for text in (
-        json.dumps(good),
-        json.dumps(good | {"status": "partial", "hosts": one_failed}),
-        json.dumps(good | {"status": "failed"})[:-1],
-        json.dumps(good)[:-1] + ', "x": ' + "[" * 100_000,
-        '{"status": "failed"}',
+    for text, what in (
+        (json.dumps(good | {"status": "failed"}), f" (a {kind} that failed)"),
+        (json.dumps(good), ""),
+        (json.dumps(good | {"status": "partial", "hosts": one_failed}), ""),
+        (json.dumps(good | {"status": "failed"})[:-1], ""),
+        (json.dumps(good)[:-1] + ', "x": ' + "[" * 100_000, ""),
+        ('{"status": "failed"}', ""),
+        ("", ""),
     ):
         path.write_text(text)
-        with pytest.raises(OutputExistsError, match="exists already"):
+        with pytest.raises(OutputExistsError, match=re.escape(f"exists already{what}: name")):
             files.prepare_file(path, kind=kind)
+        files.prepare_file(path, kind=kind, force=True)
+    path.write_text(json.dumps(good | {"status": "failed"}))
+    with pytest.raises(OutputExistsError, match="is the input itself"):
+        files.prepare_file(path, kind=kind, force=True, inputs=[path])
+    with pytest.raises(OutputExistsError, match="which --force does not replace"):
+        files.prepare_file(path, kind="map", force=True)
+
+
+def test_a_folder_that_takes_nothing_is_found_out_before_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, _mode: path != tmp_path)
+    with pytest.raises(InputError, match="nothing can be written there"):
+        files.prepare_file(tmp_path / "verify.json", kind="verify")
+    assert list(tmp_path.iterdir()) == []

@@ -179,32 +179,26 @@ def test_a_plan_of_any_algorithm_proves_itself(algorithm: str, size: int, seed: 
     rng = np.random.default_rng(seed)
     cost = rng.random((size, size)) * 1e-4
     more = {"beta_s_per_byte": rng.random((size, size)) * 1e-9, "size_bytes": 10**6} if sized else {}
-    plan = build_order_plan(
-        named(size),
-        cost,
-        algorithm=algorithm,
-        root=f"n{size}",
-        seed=seed,
-        iterations=30,
-        maximize=True,
-        **more,  # type: ignore[arg-type]
-    )
+
+    def made() -> OrderPlan:
+        return build_order_plan(
+            named(size),
+            cost,
+            algorithm=algorithm,
+            root=f"n{size}",
+            seed=seed,
+            iterations=30,
+            maximize=True,
+            **more,  # type: ignore[arg-type]
+        )
+
+    plan = made()
     assert plan.order[0] == f"n{size}" and sorted(plan.order) == sorted(host.name for host in plan.hosts)
     assert plan.lower_bound_s is not None and plan.gap is not None and plan.cost_worst_s is not None
     assert plan.lower_bound_s <= plan.cost_s * (1 + 1e-8) <= plan.cost_given_s * (1 + 2e-8)
     assert plan.cost_random is not None and plan.cost_random.orders >= 50
     assert plan.collective == MODELS[algorithm].collective and plan.schema_ == "netprobe.plan/1.1"
-    again = build_order_plan(
-        named(size),
-        cost,
-        algorithm=algorithm,
-        root=f"n{size}",
-        seed=seed,
-        iterations=30,
-        maximize=True,
-        **more,  # type: ignore[arg-type]
-    )
-    assert canonical_sha256(again) == canonical_sha256(plan)
+    assert canonical_sha256(made()) == canonical_sha256(plan)
     assert OrderPlan.model_validate(dump(plan)) == plan
 
 
@@ -247,16 +241,19 @@ def test_an_order_tuned_to_noise_is_not_taken() -> None:
     noise = rng.random((16, 16)) * 1e-4 + 1e-4
     np.fill_diagonal(noise, 0.0)
     flat = np.full((16, 16), 1e-4)
-    plan = build_order_plan(
-        named(16), noise, algorithm="halving-doubling", iterations=300, readings=readings_for(noise, flat)
-    )
+
+    def made(unseen: np.ndarray) -> OrderPlan:
+        readings = readings_for(noise, unseen)
+        return build_order_plan(
+            named(16), noise, algorithm="halving-doubling", iterations=300, readings=readings
+        )
+
+    plan = made(flat)
     assert plan.kept_given is not None and plan.order == [host.name for host in plan.hosts]
     assert plan.cost_s == plan.cost_given_s and plan.advice is not None and "keep your order" in plan.advice
     assert plan.held_out is not None and plan.held_out.cost_s == plan.held_out.cost_given_s
     # Where the readings agree with it the same order is taken.
-    plan = build_order_plan(
-        named(16), noise, algorithm="halving-doubling", iterations=300, readings=readings_for(noise, noise)
-    )
+    plan = made(noise)
     assert plan.kept_given is None and plan.solver is not None and plan.solver.kind != "given"
     assert plan.held_out is not None and plan.held_out.cost_s is not None
     assert plan.held_out.cost_s < (plan.held_out.cost_given_s or 0.0) and "yours costs" in (plan.advice or "")
@@ -307,6 +304,20 @@ def test_the_least_cost_on_readings_held_out_decides(
 ) -> None:
     choice = choose(costs, costs, held)
     assert (choice.kind, choice.kept_given is not None) == (kind, kept)
+
+
+def test_where_slow_readings_repeat_all_readings_may_decide_for_the_annealed_order() -> None:
+    costs = {"given": 2.0, "leaf": 1.5, "annealed": 1.0}
+    for held, repeats, kind in (
+        ({"given": 2.0, "leaf": 1.0, "annealed": 0.95}, True, "annealed"),
+        ({"given": 2.0, "leaf": 1.0, "annealed": 1.01}, True, "annealed"),
+        ({"given": 2.0, "leaf": 1.0, "annealed": 1.2}, True, "leaf"),
+        ({"given": 2.0, "leaf": 1.0, "annealed": 0.95}, False, "leaf"),
+    ):
+        assert choose(costs, costs, held, repeats=repeats).kind == kind
+    # By little on all readings as well: nothing speaks for it.
+    close = {"given": 2.0, "leaf": 1.05, "annealed": 1.0}
+    assert choose(close, close, {"given": 2.0, "leaf": 1.0, "annealed": 0.95}, repeats=True).kind == "leaf"
 
 
 def test_bad_requests_of_algorithms_are_refused() -> None:

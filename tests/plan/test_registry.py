@@ -55,6 +55,17 @@ def test_the_published_schema_accepts_a_plan(data: dict[str, Any]) -> None:
         ({"cost_s": None}, "cost_s"),
         ({"cost_s": 1.0}, "above cost_given_s"),
         ({"lower_bound_s": 1.0}, "lower_bound_s is above"),
+        ({"size_bytes": 10**40}, "size_bytes is above 1e.15"),
+        ({"cost_given_s": 1e40}, "cost_given_s is 1e.40: no order takes more"),
+        (
+            {"cost_random": {"orders": 1, "least_s": 1.0, "mean_s": 1e300, "most_s": 1e300}},
+            "cost_random has 1e.300: no order takes more",
+        ),
+        ({"cost_given_s": 7.0}, "cost_given_s is 7.0, and the order is the given one"),
+        (
+            {"cost_given_s": 7.0, "order": ["n1", "n3", "n2", "n4"], "kept_given": None},
+            "cost_given_s is 7.0, and solver.candidates_s has 0.0004 for it",
+        ),
         ({"crossings": 5}, "crossings is 5"),
         ({"crossings_given": 1}, "crossings_given is 1"),
         ({"objective": "best"}, "objective"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from netprobe.plan import crossings, moves, ring_cost, solve_ring
 from netprobe.plan.bounds import bottleneck_lower_bound, sum_lower_bound
 from netprobe.plan.compiled import compiled_kernels
 from netprobe.plan.construct import neighbours, padded, whole_units
+from netprobe.plan.exact import MAX_EXACT_HOSTS
 from netprobe.plan.forced import contradicts_a_ring
 from netprobe.plan.onetree import held_karp
 from tests.plan.fleets import rack_fleet
@@ -40,7 +42,7 @@ def random_cost(size: int, seed: int, directed: bool, levels: int = 0) -> FloatM
 
 costs = st.builds(
     random_cost,
-    size=st.integers(1, 16),
+    size=st.one_of(st.integers(1, 9), st.integers(MAX_EXACT_HOSTS + 1, MAX_EXACT_HOSTS + 5)),
     seed=st.integers(0, 10_000),
     directed=st.booleans(),
     levels=st.sampled_from([0, 0, 1, 2, 5]),
@@ -92,7 +94,11 @@ def test_bounds_never_exceed_the_best_ring(cost: FloatMatrix) -> None:
     if len(cost) > 3:
         # However far off the ring is that the steps aim at.
         for aim in (1.0, 1.5, 20.0):
-            assert held_karp(cost, best * aim, 120) <= best * (1 + 1e-12)
+            found = held_karp(cost, best * aim, 120)
+            assert found.bound <= best * (1 + 1e-12)
+            if found.ring is not None:
+                assert sorted(found.ring) == list(range(len(cost)))
+                assert ring_cost(cost, found.ring) >= best * (1 - 1e-12)
 
 
 def test_needed_hops_contradict_a_ring_only_where_there_is_none() -> None:
@@ -175,6 +181,7 @@ def test_without_numba_the_plain_search_runs_and_a_compiled_one_is_refused(
 
 def test_a_search_whose_time_is_up_says_how_far_it_came() -> None:
     cost, _ = rack_fleet((9, 11), 2, noise=0.3, directed=True)
+    assert len(cost) > MAX_EXACT_HOSTS
     stopped = solve_ring(cost, time_s=0.0)
     assert stopped.iterations == 0
     assert sorted(stopped.order) == list(range(20))
@@ -204,7 +211,7 @@ def test_trivial_rings() -> None:
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("size", [5, 14])
+@pytest.mark.parametrize("size", [5, MAX_EXACT_HOSTS + 2])
 def test_a_flat_network_keeps_the_given_order(objective: Objective, size: int) -> None:
     start = list(reversed(range(size)))
     ring = solve_ring(np.full((size, size), 1e-4), objective=objective, start=start)
@@ -212,7 +219,7 @@ def test_a_flat_network_keeps_the_given_order(objective: Objective, size: int) -
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("sizes", [(6, 6, 4), (3, 6, 9), (4, 4, 4, 4)])
+@pytest.mark.parametrize("sizes", [(7, 7, 5), (3, 7, 10), (5, 5, 5, 5)])
 def test_racks_are_crossed_no_more_often_than_needed(sizes: tuple[int, ...], objective: Objective) -> None:
     for seed in range(4):
         cost, rack = rack_fleet(sizes, seed, directed=seed % 4 == 3)
@@ -223,6 +230,26 @@ def test_racks_are_crossed_no_more_often_than_needed(sizes: tuple[int, ...], obj
         else:
             assert crossings(ring.order, rack) <= 2 * len(sizes)
             assert ring.cost_s == pytest.approx(ring.lower_bound_s, rel=0.05)
+
+
+def hierarchy(sizes: Sequence[int], level_s: Sequence[float]) -> FloatMatrix:
+    """Each host in groups of ``sizes``, nested; a pair costs the level of the smallest group that holds both."""
+    place = np.random.default_rng(len(sizes)).permutation(int(np.prod(sizes)))
+    cost = np.full((len(place), len(place)), level_s[-1])
+    for depth in range(len(sizes) - 1, 0, -1):
+        group = place // int(np.prod(sizes[:depth]))
+        cost[group[:, None] == group[None, :]] = level_s[depth - 1]
+    np.fill_diagonal(cost, 0.0)
+    return cost
+
+
+def test_a_hierarchy_without_noise_is_proven_at_once() -> None:
+    """All ties: steps from nothing left a tenth of the cost open, and the ring is the best one."""
+    for sizes in ((5, 4), (4, 3, 4), (8, 2, 2, 2)):
+        cost = hierarchy(sizes, (5e-5, 1.5e-4, 3e-4, 6e-4)[: len(sizes)])
+        ring = solve_ring(cost, iterations=200)
+        assert ring.proven and ring.lower_bound_s == pytest.approx(ring.cost_s, rel=1e-9)
+        assert held_karp(cost, 2 * ring.cost_s, 50).bound == pytest.approx(ring.cost_s, rel=1e-9)
 
 
 def test_racks_of_many_hosts() -> None:
@@ -241,9 +268,9 @@ def test_a_plane_is_ringed_near_the_bound() -> None:
 
 
 def test_the_root_turns_the_ring_and_changes_nothing_else() -> None:
-    cost, _ = rack_fleet((6, 6, 4), 1)
+    cost, _ = rack_fleet((7, 7, 5), 1)
     plain = solve_ring(cost, iterations=100).order
-    for root in (0, 3, 15):
+    for root in (0, 3, 18):
         order = solve_ring(cost, root=root, iterations=100).order
         assert order[0] == root
         turn = plain.index(root)

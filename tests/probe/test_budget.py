@@ -153,6 +153,13 @@ def test_budgets_are_read() -> None:
     assert Budget(share=0.1).pairs_of(256) == 3264
     with pytest.raises(InputError, match="cannot tie 64 hosts together, at least 63"):
         Budget(pairs=62).pairs_of(64)
+    with pytest.raises(InputError, match=r"at least 15 are needed, which is --pairs 12\.5%$"):
+        Budget(share=0.1).pairs_of(16)
+    for hosts in range(3, 400):
+        with pytest.raises(InputError, match="which is --pairs") as caught:
+            Budget(pairs=1).pairs_of(hosts)
+        named = parse_budget(str(caught.value).rpartition(" ")[2], None)
+        assert named is not None and hosts - 1 <= named.pairs_of(hosts)
 
 
 @given(st.text(max_size=10), st.text(max_size=10))

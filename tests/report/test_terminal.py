@@ -75,6 +75,16 @@ def test_the_heat_map_is_in_group_order_and_marks_what_is_missing() -> None:
     assert "█" not in near and far.replace("·", "█") == "██████"
 
 
+def test_a_number_whose_statistic_nobody_knows_is_called_none() -> None:
+    scan = make_scan(rack_rtt((3, 3), seed=1))
+    map_ = map_scan(scan)
+    assert "RTT p10 from" in printed(heat_map(scan, map_, width=100))
+    for readings, what in ((1, "RTT from"), (7, "RTT p10 from")):
+        first = scan.measurements[0].model_copy(update={"parameters": {"readings_per_link": readings}})
+        imported = scan.model_copy(update={"measurements": [first]})
+        assert what in printed(heat_map(imported, map_, width=100))
+
+
 def test_a_large_heat_map_fits_its_width() -> None:
     scan = make_scan(rack_rtt((20, 20), seed=2), visits=False)
     map_ = map_scan(scan)

@@ -95,8 +95,17 @@ def test_orders_lie_where_they_were_asked_for(size: int) -> None:
 class FakeRunner:
     """Takes the time that each order takes, on a clock of its own; stops after so many repetitions."""
 
-    def __init__(self, seconds: dict[int, float], *, most: int = 1 << 30, noise: float = 0.0) -> None:
+    def __init__(
+        self,
+        seconds: dict[int, float],
+        *,
+        most: int = 1 << 30,
+        noise: float = 0.0,
+        around_s: float = 0.0,
+        batch_s: float = 2.0,
+    ) -> None:
         self.seconds, self.most, self.now = seconds, most, 0.0
+        self.around_s, self.batch_s = around_s, batch_s
         self.ran: list[int] = []
         self.rng = np.random.default_rng(3)
         self.noise = noise
@@ -108,7 +117,7 @@ class FakeRunner:
                 return Batch(seconds=tuple(found), reason="a: the agent ended")
             self.ran.append(order)
             found.append(self.seconds[order] * math.exp(self.noise * self.rng.normal()))
-            self.now += found[-1]
+            self.now += found[-1] + self.around_s
             assert found[-1] < limit_s
         return Batch(seconds=tuple(found))
 
@@ -138,6 +147,14 @@ def test_a_contest_ends_with_its_time_and_has_a_pair_whatever_it_takes() -> None
     slow, few = FakeRunner({0: 20.0, 1: 30.0}), Record()
     asyncio.run(compare(slow, [1], ContestOptions(time_s=10), few, clock=slow.clock))
     assert slow.ran == [1, 0, 1, 0, 0, 1] and few.pairs() == [(30.0, 20.0)] * 2
+
+
+@pytest.mark.parametrize("batch_s", [0.0, 2.0])
+def test_what_is_around_a_timed_run_counts_as_time(batch_s: float) -> None:
+    """A millisecond of a collective in a job that takes three seconds to start, say."""
+    runner, record = FakeRunner({0: 0.001, 1: 0.001}, noise=0.5, around_s=3.0, batch_s=batch_s), Record()
+    asyncio.run(compare(runner, [1], ContestOptions(time_s=60, precision=0.001), record, clock=runner.clock))
+    assert 48 < runner.now <= 60.1 and len(record.pairs()) >= 8
 
 
 def test_random_baselines_take_turns() -> None:
@@ -171,6 +188,12 @@ def test_a_survey_runs_every_order_as_often_as_the_time_allows() -> None:
     runner, record = FakeRunner({n: 0.5 * n for n in range(2, 6)}), Record()
     asyncio.run(survey(runner, range(2, 6), ContestOptions(time_s=15), record, clock=runner.clock))
     assert len(runner.ran) == 8 and sorted(runner.ran[:4]) == sorted(runner.ran[4:]) == [2, 3, 4, 5]
+    slow, few = FakeRunner(dict.fromkeys(range(2, 12), 1.0), around_s=4.0), Record()
+    asyncio.run(survey(slow, range(2, 12), ContestOptions(time_s=22), few, clock=slow.clock))
+    assert len(set(slow.ran)) == 4  # a fifth would end at 25 s
+    slow, few = FakeRunner(dict.fromkeys(range(2, 12), 50.0)), Record()
+    asyncio.run(survey(slow, range(2, 12), ContestOptions(time_s=22), few, clock=slow.clock))
+    assert len(set(slow.ran)) == 2
     for options in ({"time_s": 0.1}, {"precision": 0.0}, {"precision": 2.0}, {"time_s": math.nan}):
         with pytest.raises(InputError, match="are allowed"):
             ContestOptions(**options)

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 
 from netprobe.plan.costs import MODELS
 from netprobe.probe.agent import collective
-from netprobe.probe.agent.collective_links import HELLO, Meeting, listen
+from netprobe.probe.agent.collective_links import HELLO, Meeting
 from netprobe.probe.agent.collective_program import MAX_ACTIONS
 from netprobe.probe.agent.collective_program import Program as RankProgram
 from netprobe.probe.agent.collective_run import BARRIER, DATA, HEADER, CollectiveError, Interpreter
+from netprobe.probe.agent.greetings import listen
 from netprobe.verify.program import Program, compile_model
 
 HERE = "127.0.0.1"
@@ -33,7 +34,7 @@ class Fleet:
 
     def __init__(self, members: int, channels: int = 1) -> None:
         tokens = [secrets.token_bytes(16) for _ in range(members)]
-        listeners = [listen(HERE, (0, 0)) for _ in range(members)]
+        listeners = [listen(HERE, (0, 0), 8) for _ in range(members)]
         ports = [sock.getsockname()[1] for sock in listeners]
         meetings = [Meeting(listeners[i], tokens[i], i, HERE, channels, LIMIT_NS) for i in range(members)]
 
@@ -214,7 +215,7 @@ def test_a_silent_peer_costs_the_limit_and_no_more(alone: tuple[Interpreter, soc
 
 def test_strangers_get_nothing_and_cost_nothing() -> None:
     token = secrets.token_bytes(16)
-    listener = listen(HERE, (0, 0))
+    listener = listen(HERE, (0, 0), 8)
     port = listener.getsockname()[1]
     meeting = Meeting(listener, token, 0, HERE, 1, LIMIT_NS)
     running = threading.Thread(target=meeting.run, args=([], [1]), daemon=True)
@@ -250,10 +251,10 @@ def test_peers_that_are_not_there_are_named() -> None:
     with socket.socket() as taken:
         taken.bind((HERE, 0))
         port = taken.getsockname()[1]
-        meeting = Meeting(listen(HERE, (0, 0)), b"t" * 16, 0, HERE, 1, LIMIT_NS)
+        meeting = Meeting(listen(HERE, (0, 0), 8), b"t" * 16, 0, HERE, 1, LIMIT_NS)
         meeting.run([[3, HERE, port, "00" * 16]], [1])
     assert meeting.faults == [(3, f"{HERE} port {port} (TCP): Connection refused")]
-    late = Meeting(listen(HERE, (0, 0)), b"t" * 16, 0, HERE, 1, 1)
+    late = Meeting(listen(HERE, (0, 0), 8), b"t" * 16, 0, HERE, 1, 1)
     late.run([], [1])
     assert late.faults == [(1, "it did not connect")]
 

@@ -6,8 +6,10 @@ import asyncio
 import json
 import os
 import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from netprobe.cli.entry import run
 from netprobe.core.capacity import Capacity, Resource
 from netprobe.core.document import load_document
 from netprobe.core.errors import InputError, InterruptedScanError, NothingMeasuredError
-from netprobe.core.hosts import make_host
+from netprobe.core.hosts import Host, make_host
 from netprobe.core.map import Map
 from netprobe.core.plan import OrderPlan
 from netprobe.core.verify import Verify
@@ -153,6 +155,39 @@ def test_measured_capacities_predict_times_with_shared_uplinks_in_them(
     assert f"the capacity of up:{map_.groups[1].id} was not measured" in capsys.readouterr().err
 
 
+class Slow:
+    """A library that takes its time around what it says that a run took."""
+
+    name, version, algorithms = "mpi", "Slow 1.0", ("ring",)
+
+    @contextmanager
+    def open(
+        self,
+        hosts: Sequence[Host],
+        *,
+        algorithm: str,
+        start_timeout_s: float,
+        ended: threading.Event | None = None,
+    ) -> Iterator[Slow]:
+        yield self
+
+    def time_all_reduce(self, order: Sequence[int], size_bytes: int, timeout_s: float) -> float:
+        time.sleep(0.3)
+        return 0.001
+
+
+def test_orders_that_the_time_does_not_hold_are_left_out_and_counted(planned: tuple[Map, OrderPlan]) -> None:
+    map_, plan = planned
+    document = verify_order(
+        plan, launcher=LocalLauncher(), map_=map_, library=Slow(), orders=40, verify=QUICK
+    )
+    parts = [one.part for one in document.repetitions]
+    assert parts.count("comparison") == 4  # a second of these runs holds no more than what is always run
+    ran = len({one.order for one in document.repetitions if one.part == "orders"})
+    assert 2 <= ran < 40 and f"{ran} of 40 orders were run: the time was up (--time)" in document.warnings
+    assert document.correlation is not None and document.correlation.orders == ran
+
+
 class Watch:
     """An ``on_event`` that does something to agents of this process once the comparison is going."""
 
@@ -283,14 +318,15 @@ def test_what_does_not_belong_together_is_refused(
         load_baseline(str(tmp_path / "other.json"))
 
 
-def test_a_run_of_nothing_says_what_may_be_missing_and_does_not_block_the_next(
+def test_a_run_of_nothing_says_what_may_be_missing(
     planned: tuple[Map, OrderPlan], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, plan = planned
     files.save(plan, tmp_path / "plan.json")
     (tmp_path / "config").write_text("")
     command = ["verify", str(tmp_path / "plan.json"), "--ssh-config", str(tmp_path / "config")]
-    for size in (1000, 2000):
+    hint = "(no --via was given: is it the scan's way in?)"
+    for size, more in ((1000, []), (2000, ["--force"]), (2000, ["--force", "--require-all"])):
         trying = [
             *command,
             "--ssh-option",
@@ -299,9 +335,10 @@ def test_a_run_of_nothing_says_what_may_be_missing_and_does_not_block_the_next(
             "0.7",  # it fails however long it is tried
             "--size",
             f"{size}B",
+            *more,
         ]
         assert run(trying) == 4
-        assert "(no --via was given: is it the scan's way in?)" in capsys.readouterr().err
+        assert hint in capsys.readouterr().err
         failed = load_document(Verify, tmp_path / "verify.json")  # of this try, not of the one before
         assert failed.status == "failed" and failed.size_bytes == size
     assert run([*command, "--orders", "-1"]) == 2

@@ -1,0 +1,48 @@
+"""numpy and scipy for a command that computes: loaded with their linear algebra on one thread.
+
+A map's matrices are small: threads of the library wait for each other longer than they work, and where something
+else runs they cost half of the time again. What is large goes on beside another part of the map, on threads of our
+own. And no result depends on how many cores a machine has.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import os
+import sys
+
+_SETTING = "OPENBLAS_NUM_THREADS"
+_USERS = (_SETTING, "OMP_NUM_THREADS", "GOTO_NUM_THREADS")
+
+
+# Of glibc's malloc.h: from how many bytes on a piece of memory is the kernel's own, and goes back to it when freed.
+_MMAP_THRESHOLD, _MOST = -3, 32 << 20
+
+
+def load_numerics() -> None:
+    """Load them, unless they are there already; the user's own setting of threads is kept.
+
+    OpenBLAS reads its setting once, when it is loaded, so what this command starts does not inherit it.
+    """
+    _keep_memory()
+    if "numpy" in sys.modules or any(name in os.environ for name in _USERS):
+        return
+    os.environ[_SETTING] = "1"
+    try:
+        # scipy has an OpenBLAS of its own.
+        for name in ("numpy", "scipy.linalg"):
+            importlib.import_module(name)
+    finally:
+        del os.environ[_SETTING]
+
+
+def _keep_memory() -> None:
+    """Let arrays of megabytes be taken from memory that is there already, where the C library is glibc.
+
+    Given back and asked for again, as they are a thousand times a map, each page is cleared by the kernel anew:
+    a tenth of the time of a large map.
+    """
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, _MOST)
