@@ -16,6 +16,7 @@ from netprobe.cluster.natural import best_grouping, keep_or_join
 from netprobe.cluster.nested import all_levels
 from netprobe.cluster.records import METHODS, Grouping, Method, Verdict, numbered_by_first_member
 from netprobe.cluster.regroup import MOST_UNTOLD, hidden_chance, is_sparse, untold_share
+from netprobe.cluster.slow import rehomed, with_moved
 from netprobe.cluster.stability import stability_of
 from netprobe.core.errors import InputError
 
@@ -126,6 +127,7 @@ def _natural(
             if len(part) < _FEWEST_AT_ONCE:
                 stability.result()
             levels = all_levels(smooth, part, labels, seed=seed)
+        levels = with_moved(levels, rehomed(part, levels[0]))
         labels = levels[0]
         joined = symmetric(part)
         evidence["levels"] = [_level(level, labels, joined) for level in levels]

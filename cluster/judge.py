@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from netprobe.cluster.hierarchy import best_scores, partition_scores
 from netprobe.cluster.levels import Levels, ends_of, far_hosts, levels_of, square, symmetric
 from netprobe.cluster.records import Verdict, numbered_by_first_member
+from netprobe.cluster.regroup import joined_scores
 from netprobe.core.errors import InputError
 from netprobe.core.medians import median
 
@@ -146,22 +147,32 @@ def _tested(
 
 
 def draw_looks(
-    levels: Levels, labels: NDArray[np.int64], *, seed: int, permutations: int, stop: bool = True
+    levels: Levels,
+    labels: NDArray[np.int64],
+    *,
+    seed: int,
+    permutations: int,
+    stop: bool = True,
+    joined: bool = False,
 ) -> NDArray[np.float64] | None:
     """(1 + permutations, 3): the matrix itself, then as many without locality.
 
-    Columns: the largest eigenvalue of nearness, the best score of a tree's cuts, the score of ``labels``.
-    With ``stop`` the drawing ends early where nothing is to be found. None where the pairs are too few.
+    Columns, without a unit: the largest eigenvalue of nearness, the best score of a tree's cuts, the score of
+    ``labels`` (N,); with ``joined``, a fourth: the score that joining groups comes to (`joined_scores`), for
+    matrices of few readings. With ``stop`` the drawing ends early where nothing is to be found. None where the
+    pairs are too few.
     """
     if len(levels.unexplained) <= levels.n:
         return None
     generator = np.random.default_rng(seed)
     rest = _clipped(levels.unexplained)
-    table = np.zeros((0, 3))
+    table = np.zeros((0, 4 if joined else 3))
     for upto in range(1 + _FIRST_DRAWS, 2 + permutations + _FIRST_DRAWS, 1 + _FIRST_DRAWS):
         count = min(upto, 1 + permutations) - len(table)
         drawn = [generator.permutation(rest) for _ in range(count - (len(table) == 0))]
-        table = np.concatenate([table, _looks(levels, np.array([rest, *drawn][-count:]), labels)])
+        table = np.concatenate(
+            [table, _looks(levels, np.array([rest, *drawn][-count:]), labels, joined=joined)]
+        )
         hopeless = stop and share_as_good(standardised(table)) > _HOPELESS
         if len(table) > permutations or (hopeless and upto == 1 + _FIRST_DRAWS):
             break
@@ -169,9 +180,10 @@ def draw_looks(
 
 
 def standardised(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(draws,) the larger of the first two columns, each in standard deviations of its own."""
-    spread = np.maximum(table.std(axis=0), 1e-12)
-    return np.asarray(((table - table.mean(axis=0)) / spread)[:, :2].max(axis=1))
+    """(draws,) the largest of the columns of `draw_looks` that do not depend on labels, each in its deviations."""
+    free = np.delete(table, 2, axis=1)
+    spread = np.maximum(free.std(axis=0), 1e-12)
+    return np.asarray(((free - free.mean(axis=0)) / spread).max(axis=1))
 
 
 def share_as_good(values: NDArray[np.float64]) -> float:
@@ -187,14 +199,16 @@ def _clipped(rest: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.minimum(rest, middle + _CLIP * spread))
 
 
-def _looks(levels: Levels, rests: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(D, 3) statistics of D matrices, of which single hosts explain the same and (D, P) ``rests`` is left."""
+def _looks(
+    levels: Levels, rests: NDArray[np.float64], labels: NDArray[np.int64], *, joined: bool
+) -> NDArray[np.float64]:
+    """(D, 3 or 4) statistics of D matrices, of which single hosts explain the same and (D, P) ``rests`` is left."""
     n, measured, effects = levels.n, levels.measured, levels.effects
     at_once = max(_CELLS_AT_ONCE // len(measured), 1)
     if len(rests) > at_once:
         # Some at a time, that stay in a processor's cache.
         parts = [rests[start : start + at_once] for start in range(0, len(rests), at_once)]
-        return np.concatenate([_looks(levels, part, labels) for part in parts])
+        return np.concatenate([_looks(levels, part, labels, joined=joined) for part in parts])
     # Refitted: dealt noise would add to the hosts' terms, and they would explain too much.
     terms = np.array([effects.sums(rest) for rest in rests]) @ effects.inverse
     rests = rests - terms[:, effects.first] - terms[:, effects.second]
@@ -207,14 +221,14 @@ def _looks(levels: Levels, rests: NDArray[np.float64], labels: NDArray[np.int64]
     level = np.tile(levels.explained, (len(rests), 1))
     level[:, measured] += scaled
     first, second = ends_of(n)
-    table = np.stack(
-        [
-            _largest_eigenvalues(-pairs, n),
-            best_scores(level, measured),
-            partition_scores(level[:, measured], (labels[first] != labels[second])[measured]),
-        ],
-        axis=1,
-    )
+    columns = [
+        _largest_eigenvalues(-pairs, n),
+        best_scores(level, measured),
+        partition_scores(level[:, measured], (labels[first] != labels[second])[measured]),
+    ]
+    if joined:
+        columns.append(joined_scores(levels, level[:, measured]))
+    table = np.stack(columns, axis=1)
     return np.asarray(np.where(some[:, None], table, 0.0))
 
 

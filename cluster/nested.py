@@ -18,6 +18,7 @@ from netprobe.cluster.judge import (
 )
 from netprobe.cluster.levels import levels_of, symmetric
 from netprobe.cluster.records import numbered_by_first_member
+from netprobe.cluster.regroup import is_sparse
 
 # By a group's members: what `_look_into` gave.
 Seen = dict[bytes, tuple[NDArray[np.int64], NDArray[np.float64] | None]]
@@ -31,6 +32,8 @@ _OWN = 0.1
 _FEWEST = 6
 # In a fleet of more hosts than this, groups of fewer than so many are let be: there are too many of them.
 _LARGE, _FEWEST_LARGE = 256, 12
+# In a larger group so many pairs were measured that a tree sees what is there.
+_LARGEST_JOINED = 128
 
 
 def finer(
@@ -81,7 +84,8 @@ def _look_into(
     if levels is None:
         return np.zeros(len(raw_distance_s), dtype=np.int64), None
     split = best_candidate(distance_s, raw_distance_s, levels=levels).labels
-    table = draw_looks(levels, split, seed=seed, permutations=_DRAWS_FINER, stop=False)
+    few = is_sparse(raw_distance_s) and levels.n <= _LARGEST_JOINED
+    table = draw_looks(levels, split, seed=seed, permutations=_DRAWS_FINER, stop=False, joined=few)
     return split, None if table is None else standardised(table)
 
 

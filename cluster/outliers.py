@@ -116,12 +116,22 @@ def _expected(level: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[
     for kind in (same, ~same):
         values = pairs[kind & known]
         usual.append(median(values if len(values) else pairs[known]))
-    own = _block_medians(pairs, labels)[labels[:, None], labels[None, :]]
+    own = block_medians(pairs, labels)[labels[:, None], labels[None, :]]
     return np.where(np.isnan(own), np.where(labels[:, None] == labels[None, :], *usual), own)
 
 
-def _block_medians(pairs: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(k, k) median of the known ones of the (M,) pairs between two groups or inside one, NaN where few."""
+def block_medians(
+    pairs: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    *,
+    fewest: int = _FEWEST_OF_A_BLOCK,
+    of_a_group: int = _FEWEST_OF_A_GROUP,
+) -> NDArray[np.float64]:
+    """(k, k) median of the known ones of the (M,) pairs between two groups or inside one, NaN where few.
+
+    pairs: condensed, in any unit, NaN where missing; labels: (N,). ``fewest`` readings make a median, of groups
+    of ``of_a_group`` hosts at least.
+    """
     sizes = np.bincount(labels)
     k = len(sizes)
     first, second = ends_of(len(labels))
@@ -134,9 +144,9 @@ def _block_medians(pairs: NDArray[np.float64], labels: NDArray[np.int64]) -> NDA
     blocks, start, count = np.unique(block[order], return_index=True, return_counts=True)
     middle = (values[start + (count - 1) // 2] + values[start + count // 2]) / 2
     one, other = blocks // k, blocks % k
-    large = np.minimum(sizes[one], sizes[other]) >= _FEWEST_OF_A_GROUP
+    large = np.minimum(sizes[one], sizes[other]) >= of_a_group
     # A pair inside a group is told by both of its hosts.
-    enough = np.where(one == other, 2 * count, count * large) >= _FEWEST_OF_A_BLOCK
+    enough = np.where(one == other, 2 * count, count * large) >= fewest
     table = np.full((k, k), np.nan)
     table[one[enough], other[enough]] = table[other[enough], one[enough]] = middle[enough]
     return table

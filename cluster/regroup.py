@@ -56,6 +56,51 @@ def regroup(levels: Levels | None, labels: NDArray[np.integer]) -> NDArray[np.in
     return found
 
 
+def joined_scores(levels: Levels, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(D,) the score that joining groups, from single hosts on and as `regroup` does, comes to in D matrices.
+
+    values: (D, P) levels (log) of the measured pairs of ``levels``. Hosts are not moved. Where few pairs were
+    measured this sees groups that no tree does, for a tree has to fill the missing ones.
+    """
+    n = levels.n
+    first, second = (ends[levels.measured] for ends in ends_of(n))
+    values = values - values.mean(axis=1, keepdims=True)
+    spread = np.sqrt((values**2).sum(axis=1))
+    best = np.zeros(len(values))
+    rows = np.flatnonzero(spread > 0)
+    pairs = values.shape[1]
+    counts, sums = np.zeros((len(rows), n, n)), np.zeros((len(rows), n, n))
+    counts[:, first, second] = counts[:, second, first] = 1.0
+    sums[:, first, second] = sums[:, second, first] = values[rows]
+    count, inside = np.zeros(len(rows)), np.zeros(len(rows))
+    while len(rows):
+        within, level = count[:, None, None] + counts, inside[:, None, None] + sums
+        between = pairs - within
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = (-level / between - level / within) * np.sqrt(within * between / pairs)
+        value[(counts == 0) | (between <= 0)] = -np.inf
+        place = value.reshape(len(rows), -1).argmax(axis=1)
+        here = np.arange(len(rows))
+        one, other = np.divmod(place, n)
+        score = value[here, one, other] / spread[rows]
+        more = score > best[rows] + _GAIN
+        best[rows[more]] = score[more]
+        here, rows, one, other = here[more], rows[more], one[more], other[more]
+        count, inside, counts, sums = (
+            within[here, one, other],
+            level[here, one, other],
+            counts[here],
+            sums[here],
+        )
+        here = np.arange(len(rows))
+        for table in (counts, sums):
+            table[here, one] += table[here, other]
+            table[here, :, one] += table[here, :, other]
+            table[here, one, one] = 0.0
+            table[here, other] = table[here, :, other] = 0.0
+    return best
+
+
 def untold_share(raw_distance_s: NDArray[np.float64], labels: NDArray[np.integer]) -> float:
     """Of all pairs of hosts in different groups, the share between groups of which no pair was measured.
 

@@ -91,9 +91,12 @@ def plan_order(
     planned = build(keep_given=None if found else "no usable locality")
     if capacity is None:
         return planned
+    parents = [*planned.parents, capacity.parent()]
+    if planned.kept_given is not None:
+        shared_times_s([planned], capacity)
+        return planned.model_copy(update={"parents": parents})
     kept = build(keep_given="in place of the order found")
     took_s, given_s = shared_times_s([planned, kept], capacity)
-    parents = [*planned.parents, capacity.parent()]
     size = f"{(planned.size_bytes or PRICED_BYTES) / 1e6:g} MB"
     said = (
         f"by the measured capacities {size} take {seconds(given_s)} as given, {seconds(took_s)} in this order"

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from netprobe.core.capacity import Capacity, Resource
+from netprobe.core.map import Map
 from netprobe.core.matrix import FloatMatrix
 from netprobe.core.scan import Measurement, RttStatistics, Scan, ScannedHost, VisitTable
 
@@ -92,4 +94,24 @@ def permuted(scan: Scan, order: Sequence[int]) -> Scan:
             "loss_ratio": scan.loss_ratio[index],
             "ipdv_s": scan.ipdv_s[index],
         }
+    )
+
+
+def capacity_of(map_: Map, *, without: str = "") -> Capacity:
+    """Hosts of 8 MB/s whose racks' uplinks carry 8 MB/s as well."""
+    names = [host.name for host in map_.hosts]
+    ids = [f"{kind}:{name}" for kind in ("tx", "rx") for name in names]
+    ids += [f"{kind}:{group.id}" for kind in ("up", "down") for group in map_.groups]
+    return Capacity(
+        status="ok",
+        hosts=list(map_.hosts),
+        groups=list(map_.groups),
+        resources=[
+            Resource(id=id_, kind=id_.partition(":")[0], bytes_per_s=8e6, shared_by=[])
+            for id_ in ids
+            if id_ != without
+        ],
+        oversubscription=[],
+        tests=[],
+        duration_s=1.0,
     )

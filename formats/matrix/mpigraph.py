@@ -4,6 +4,9 @@ Source: mpiGraph 1.5. Each table has a line of ``HOST:RANK`` and then a line for
 ``HOST:RANK from``, parted by tabs. Numbers are MiB/s: bytes over 1024 x 1024, whatever the manual calls them; 0
 is no reading. Goodput is the receiver's: the receive table is taken where there is one, turned round so
 that rows are sources, and the send table otherwise.
+
+Launchers can mark each line with the rank that said it: ``0: `` (``srun --label``), ``[1,0]<stdout>:`` (``mpirun
+--tag-output``, with a time in front by ``--timestamp-output``), ``[0] `` (``mpiexec -prepend-rank``).
 """
 
 from __future__ import annotations
@@ -21,16 +24,18 @@ from netprobe.formats.matrix.readings import MAX_MATRIX_HOSTS, Readings, of_matr
 
 _RANK = re.compile(r"(\S+):(\d{1,7})")
 _HEAD = re.compile(r"(Send|Recv)\t(?=\S+:\d)")
+# No line of mpiGraph's own begins like this: its words hold no bracket, and its colons no space behind them.
+_MARK = re.compile(r" {0,8}\d{1,7}: |[^\t\[<]{0,40}\[[^\]\t]{1,80}\]<std(?:out|err)>: ?|\[\d{1,7}\] ")
 
 
 def looks_like_mpigraph(text: str) -> bool:
     """Whether a text has the first line of a run, or that of a table."""
-    return any(line.startswith("START mpiGraph") or _HEAD.match(line) for line in text_lines(text))
+    return any(line.startswith("START mpiGraph") or _HEAD.match(line) for line in _lines(text))
 
 
 def read_mpigraph(text: str, *, zeros: str) -> Readings:
     """The receive table, or the send table of an output that has no other. Raises InputError."""
-    lines = text_lines(text.removeprefix("\ufeff"))
+    lines = _lines(text)
     heads = {match[1]: number for number, line in enumerate(lines) if (match := _HEAD.match(line))}
     if not heads:
         raise InputError("has no table of mpiGraph: did the run end?")
@@ -48,6 +53,14 @@ def read_mpigraph(text: str, *, zeros: str) -> Readings:
         unit="MiB/s",
         parameters={"table": kind},
     )
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of a text without a launcher's marks."""
+    return [
+        _MARK.sub("", line, count=1) if _MARK.match(line) else line
+        for line in text_lines(text.lstrip("\ufeff"))
+    ]
 
 
 def _ranks(cells: Sequence[str]) -> list[tuple[str, int]]:

@@ -104,12 +104,13 @@ def _detected(text: str) -> str:
     """The format of a text."""
     if goldpinger.looks_like_goldpinger(text):
         return "goldpinger"
+    # Before JSON: launchers mark lines by ranks in brackets.
+    if mpigraph.looks_like_mpigraph(text):
+        return "mpigraph"
     if text.lstrip().startswith(("{", "[")):
         raise InputError(
             "is JSON, and no reply of goldpinger's /check_all (a netprobe document needs no import)"
         )
-    if mpigraph.looks_like_mpigraph(text):
-        return "mpigraph"
     separator = separator_of(text)
     rows = table_rows("\n".join(text.splitlines()[:100]), separator)
     if rows and nccl.looks_like_nccl(rows[0][1]):

@@ -146,6 +146,28 @@ def test_the_output_of_a_whole_run_of_mpigraph(ends: str) -> None:
     assert sent.parameters == {"table": "Send"}
 
 
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "0: ",
+        "  0: ",
+        "[1,0]<stdout>:",
+        "[prterun-n1-77@1,0]<stdout>: ",
+        "Sat Nov 28 14:48:30 2026[1,0]<stdout>:",
+        "[0] ",
+    ],
+)
+def test_an_output_whose_lines_a_launcher_marked_is_read_like_one_without(mark: str) -> None:
+    text = "".join(mark + line for line in MPIGRAPH.splitlines(keepends=True))
+    text = text.replace(
+        f"{mark}rack1-b:1 to", f"{mark.replace('0', '2')}warning: from srun\n{mark}rack1-b:1 to"
+    )
+    assert detected(text) == "mpigraph"
+    found, bare = read(text), read(MPIGRAPH)
+    assert found.names == bare.names and found.unit == "MiB/s"
+    assert same(found.values, bare.values)
+
+
 def test_an_output_with_a_send_table_only_gives_that() -> None:
     found = read(mpigraph_text(NAMES, SEND, None))
     assert same(found.values, SEND) and found.parameters == {"table": "Send"}
@@ -226,10 +248,16 @@ def test_any_list_is_a_matrix_or_one_clear_line(
         assert (known > 0).all() and np.isfinite(known).all()
 
 
-@given(st.text(max_size=60), st.integers(0, 400), st.integers(0, 400))
-def test_a_damaged_output_of_mpigraph_is_one_clear_line(text: str, start: int, end: int) -> None:
+@given(
+    st.text(max_size=60),
+    st.integers(0, 400),
+    st.integers(0, 400),
+    st.sampled_from(["", "0: ", "[1,0]<stdout>:", "[0"]),
+)
+def test_a_damaged_output_of_mpigraph_is_one_clear_line(text: str, start: int, end: int, mark: str) -> None:
     whole = mpigraph_text(NAMES, SEND, RECEIVE)
     damaged = whole[:start] + text + whole[max(start, end) :]
+    damaged = damaged.replace("\n", f"\n{mark}")
     try:
         found = read(damaged, "mpigraph")
     except InputError as error:

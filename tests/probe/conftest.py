@@ -107,7 +107,7 @@ def start_agent() -> Iterator[Callable[..., AgentProcess]]:
 def lose_probes_after(patch: pytest.MonkeyPatch, seconds: float) -> None:
     """Where whole visits wait for answers that cannot come: not a second long each, as commands do."""
     defaults = ScanOptions.__init__.__kwdefaults__
-    assert "timeout_s" in defaults
+    assert defaults is not None and "timeout_s" in defaults
     patch.setitem(defaults, "timeout_s", seconds)
 
 

@@ -18,7 +18,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netprobe.cli.entry import run
-from netprobe.core.capacity import Capacity, Resource
 from netprobe.core.document import load_document
 from netprobe.core.errors import InputError, InterruptedScanError, NothingMeasuredError
 from netprobe.core.hosts import Host, make_host
@@ -38,7 +37,7 @@ from netprobe.verify.program import compile_model
 from netprobe.verify.run import VerifyOptions
 from netprobe.verify.runner import StoppedRunError
 from netprobe.verify.wire import WireRunner
-from tests.documents import rack_scan
+from tests.documents import capacity_of, rack_scan
 
 QUICK = VerifyOptions(size_bytes=50_000, contest=ContestOptions(time_s=1.0, precision=0.5))
 
@@ -101,26 +100,6 @@ def test_other_algorithms_run_against_random_orders(planned: tuple[Map, OrderPla
     assert document.algorithm == document.ran == algorithm and document.comparison.pairs >= 2
     assert len(document.orders) == 9 and document.proved == len(document.repetitions)
     assert all(one.predicted_s for one in document.orders)
-
-
-def capacity_of(map_: Map, *, without: str = "") -> Capacity:
-    """Hosts of 8 MB/s whose racks' uplinks carry 8 MB/s as well."""
-    names = [host.name for host in map_.hosts]
-    ids = [f"{kind}:{name}" for kind in ("tx", "rx") for name in names]
-    ids += [f"{kind}:{group.id}" for kind in ("up", "down") for group in map_.groups]
-    return Capacity(
-        status="ok",
-        hosts=list(map_.hosts),
-        groups=list(map_.groups),
-        resources=[
-            Resource(id=id_, kind=id_.partition(":")[0], bytes_per_s=8e6, shared_by=[])
-            for id_ in ids
-            if id_ != without
-        ],
-        oversubscription=[],
-        tests=[],
-        duration_s=1.0,
-    )
 
 
 def test_measured_capacities_predict_times_with_shared_uplinks_in_them(

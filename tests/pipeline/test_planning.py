@@ -1,0 +1,43 @@
+"""Plans where it is measured what hosts and uplinks carry: no order is taken that makes a large buffer slower."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from netprobe.core.errors import NetprobeError
+from netprobe.pipeline import map_scan, plan_order
+from netprobe.pipeline.planning import shared_times_s
+from tests.documents import capacity_of, rack_scan
+
+
+@pytest.mark.parametrize("algorithm", ["ring", "halving-doubling", "nccl-tree", "double-binary-tree"])
+def test_no_order_is_taken_that_takes_longer_than_the_given_one(algorithm: str) -> None:
+    scan, _ = rack_scan([3, 3, 2], seed=2)
+    map_ = map_scan(scan, seed=1)
+    capacity = capacity_of(map_)
+    for seed in range(2):
+        hosts = random.Random(seed).sample(list(map_.hosts), len(map_.hosts))
+        alone = plan_order(map_, hosts=hosts, algorithm=algorithm)
+        planned = plan_order(map_, hosts=hosts, algorithm=algorithm, capacity=capacity)
+        given = planned.model_copy(update={"order": [host.name for host in hosts]})
+        found_s, took_s, given_s = shared_times_s([alone, planned, given], capacity)
+        assert took_s == pytest.approx(min(found_s, given_s)) or alone.kept_given
+        assert planned.parents == [map_.parent(), capacity.parent()]
+        if planned.kept_given is None:
+            assert planned.order == alone.order
+            assert planned.advice is not None and "by the measured capacities 32 MB take " in planned.advice
+        elif alone.kept_given is None:
+            assert found_s > given_s and "by the measured capacities 32 MB take " in planned.kept_given
+
+
+def test_capacities_that_do_not_belong_to_the_plan_are_refused() -> None:
+    scan, _ = rack_scan([3, 3], seed=2)
+    map_ = map_scan(scan, seed=1)
+    other, _ = rack_scan([4, 3], seed=2)
+    with pytest.raises(NetprobeError, match="its hosts differ from those of the plan: it has n6 besides"):
+        plan_order(map_, capacity=capacity_of(map_scan(other, seed=1)))
+    without = f"down:{map_.groups[0].id}"
+    with pytest.raises(NetprobeError, match=f"the capacity of {without} was not measured"):
+        plan_order(map_, capacity=capacity_of(map_, without=without))
