@@ -120,6 +120,7 @@ class Connection:
         self._silence_s = silence_s
         self._ids = itertools.count(1)
         self._waiting: dict[int, _Asked] = {}
+        self._fresh: list[_Asked] = []
         self._strays: float = MAX_STRAYS
         self._strays_at = 0.0
         self._tasks: list[asyncio.Task[None]] = []
@@ -153,7 +154,10 @@ class Connection:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[dict[str, Any]] = loop.create_future()
         settle = functools.partial(_settle, future)
-        task = self.give(_encode(message)[:-1], settle, samples=int(message.get("count", 0)))
+        within_ns = round(timeout_s * 1e9)
+        task = self.give(
+            _encode(message)[:-1], settle, samples=int(message.get("count", 0)), within_ns=within_ns
+        )
         # A timer of its own costs a third of what asyncio.wait_for does.
         timer = loop.call_later(timeout_s, settle, TimeoutError())
         try:
@@ -162,24 +166,32 @@ class Connection:
             timer.cancel()
             self.forget(task)
         try:
-            answer["samples"] = _checked_rows(answer["samples"], round(timeout_s * 1e9))
+            answer["samples"] = _checked_rows(answer["samples"], within_ns)
         except ProtocolError as error:
             self.lose(f"the agent sent {error}")
             raise AgentLostError(self.lost) from None
         return answer
 
-    def give(self, message: str, take: Callable[[dict[str, Any] | Exception], None], *, samples: int) -> int:
+    def give(
+        self,
+        message: str,
+        take: Callable[[dict[str, Any] | Exception], None],
+        *,
+        samples: int,
+        within_ns: int,
+    ) -> int:
         """Give the agent a task; the number that it has.
 
         ``message`` is JSON without its closing brace, ASCII, and without an ``id``. ``take`` is called once, when
         the answer is there: a dict, or AgentLostError or TaskFailedError. Its ``samples`` are the bytes of at most
-        ``samples`` records as they came, whose values nobody has looked at. There is no time-out: see ``forget``.
+        ``samples`` records as they came, whose values are for ``take`` to look at: none may be longer than
+        ``within_ns``. There is no time-out: see ``forget``.
         Raises AgentLostError.
         """
         if self.lost is not None:
             raise AgentLostError(self.lost)
         task = next(self._ids)
-        self._waiting[task] = _Asked(take=take, samples=samples)
+        self._waiting[task] = _Asked(take=take, samples=samples, within_ns=within_ns)
         self.channel.write(messages.text_frame(f'{message},"id":{task}}}'))
         return task
 
@@ -227,6 +239,8 @@ class Connection:
                 self._asked_at = None
                 for kind, body in frames.feed(data):
                     self._take(kind, body)
+                if self._fresh:
+                    self._check_fresh()
             ended = True
         except ProtocolError as error:
             ended = False
@@ -250,6 +264,7 @@ class Connection:
         elif message["type"] == "failed":
             asked.take(TaskFailedError(_text(message.get("reason"))))
         else:
+            asked.answered = True
             message["samples"] = asked.came or b""
             asked.take(message)
 
@@ -263,6 +278,15 @@ class Connection:
         if len(body) > most or asked.came is not None:
             raise ProtocolError(f"more samples than the {asked.samples} it was asked for")
         asked.came = body[messages.SAMPLES_HEADER_BYTES :]
+        self._fresh.append(asked)
+
+    def _check_fresh(self) -> None:
+        """Look at samples whose answer did not come along with them: it may never come. All others are looked at
+        with their answers."""
+        fresh, self._fresh = self._fresh, []
+        for asked in fresh:
+            if not asked.answered and asked.came is not None:
+                _checked_rows(asked.came, asked.within_ns)
 
     def _count_stray(self) -> None:
         """A message that answers nothing. Some are in order; a flood would cost the other hosts their controller."""
@@ -301,7 +325,9 @@ class _Asked:
 
     take: Callable[[dict[str, Any] | Exception], None]
     samples: int
+    within_ns: int
     came: bytes | None = None
+    answered: bool = False
 
 
 def _settle(future: asyncio.Future[dict[str, Any]], outcome: dict[str, Any] | Exception) -> None:

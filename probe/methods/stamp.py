@@ -99,6 +99,7 @@ class Stamp:
             f'{target},"source":{source},"ssid":{_ssid(src, context)}',
             take,
             samples=self._options.probes_per_visit,
+            within_ns=self._within_ns,
         )
 
     def read(

@@ -157,11 +157,13 @@ def test_answers_to_nothing_and_late_samples_are_dropped() -> None:
         ([(1, 0, 6 * 10**9)], "a sample that cannot be"),  # longer than the request itself
     ],
 )
-def test_samples_that_cannot_be_end_an_agent(samples: list[tuple[int, int, int]], reason: str) -> None:
+@pytest.mark.parametrize("done", [b"", messages.json_frame({"type": "done", "id": 1})])
+def test_samples_that_cannot_be_end_an_agent(
+    samples: list[tuple[int, int, int]], reason: str, done: bytes
+) -> None:
     async def body(connection: Connection, channel: FakeChannel, lost: list[str]) -> None:
         request = asyncio.create_task(connection.request({"type": "probe", "count": 2}, 5))
         await asyncio.sleep(0)
-        done = messages.json_frame({"type": "done", "id": 1})
         channel.reader.feed_data(messages.samples_frame(1, samples) + done)
         with pytest.raises(AgentLostError, match=reason):
             await request
