@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from netprobe.cluster.levels import ends_of, symmetric
 from netprobe.cluster.outliers import block_medians
 from netprobe.cluster.records import numbered_by_first_member
+from netprobe.core.medians import row_medians
 
 Vector = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -124,13 +125,13 @@ def _places(matrix: Vector, labels: Labels, counted: NDArray[np.bool_]) -> _Plac
 
 def _first_losses(matrix: Vector, expected: Vector, spread: float) -> Vector:
     """(N,) mean loss of each row under its median delay or its median factor, whichever is less."""
-    apart = matrix - expected
-    delay = np.maximum(np.nanmedian(apart, axis=1), 0.0)[:, None]
-    factor = np.maximum(np.nanmedian(matrix / expected, axis=1), 1.0)[:, None]
-    losses = [
-        np.nanmean(_loss(np.log(matrix / model) / spread), axis=1)
-        for model in (expected + delay, expected * factor)
-    ]
+    known = np.isfinite(matrix)
+    delay = np.maximum(row_medians(matrix - expected, none=0.0), 0.0)[:, None]
+    factor = np.maximum(row_medians(matrix / expected, none=1.0), 1.0)[:, None]
+    losses = []
+    for model in (expected + delay, expected * factor):
+        loss = np.where(known, _loss(np.log(np.where(known, matrix / model, 1.0)) / spread), 0.0)
+        losses.append(loss.sum(axis=1) / np.maximum(known.sum(axis=1), 1))
     return np.asarray(np.minimum(*losses))
 
 

@@ -82,6 +82,22 @@ def test_a_tenth_of_the_pairs_shows_the_racks(racks: list[int]) -> None:
     assert verdict.locality == "found"
 
 
+@pytest.mark.parametrize("racks", [True, False])
+def test_a_tenth_of_the_pairs_shows_racks_inside_rows_and_none_where_there_are_none(racks: bool) -> None:
+    place = np.random.default_rng(3).permutation(96)
+    rack, row = place // 16, place // 48
+    same = [np.equal.outer(label, label) for label in (rack, row)]
+    rtt = np.select(same, [50e-6 if racks else 250e-6, 250e-6], 1e-3)
+    rtt *= np.exp(np.random.default_rng(4).normal(0.0, 0.05, rtt.shape))
+    np.fill_diagonal(rtt, 0.0)
+    rounds, _ = drive(rtt, Budget(share=0.1), seed=2)
+    known = np.full_like(rtt, np.nan)
+    for link in (link for links in rounds for link in links):
+        known[link.src, link.dst] = rtt[link.src, link.dst]
+    grouping, _ = find_groups(denoise(known), known, seed=0)
+    assert adjusted_rand_index((rack if racks else row).tolist(), grouping.labels.tolist()) == 1.0
+
+
 def test_racks_inside_rows_are_found_too() -> None:
     rows, racks, size = 3, 2, 8
     hosts = rows * racks * size
