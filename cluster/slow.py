@@ -36,6 +36,8 @@ _ROBUST = 2.0
 _LEAST_SPREAD = 0.02
 # Values that are tried for what a host adds: quantiles of what its links are above the expected.
 _TRIED = np.linspace(0.02, 0.98, 49)
+# Of more groups than this only those that leave least under the median delay or factor are tried.
+_SHORTLIST = 12
 # Where more hosts than this share of all look out of place, nobody's place is known well enough.
 _MOST = 0.25
 _FEWEST_HOSTS, _FEWEST_LINKS, _FEWEST_OF_A_BLOCK = 6, 4, 3
@@ -143,6 +145,10 @@ def _place_of(row: Vector, labels: Labels, places: _Places, usual: float) -> int
     groups = np.flatnonzero(places.sizes >= 2).tolist()
     if len(groups) < 2 or len(row) < _FEWEST_LINKS:
         return None
+    if len(groups) > _SHORTLIST:
+        rows = places.expected[groups][:, labels]
+        first = _first_losses(np.broadcast_to(row, rows.shape), rows, places.spread)
+        groups = sorted(groups[at] for at in np.argsort(first, kind="stable")[:_SHORTLIST])
     found = {group: _best(row, places.expected[group][labels], places.spread) for group in groups}
     best, second = sorted(groups, key=lambda group: found[group][0])[:2]
     loss, excess = found[best]
