@@ -47,7 +47,9 @@ class Assigner:
 
 
 def assign(cost: NDArray[np.float64], *, size_min: int, size_max: int) -> NDArray[np.int64]:
-    """(n,) groups of the least total ``cost`` (n, k), each of ``size_min`` to ``size_max`` points."""
+    """(n,) groups 0 to k - 1 of the least total ``cost`` (n, k), in any unit, each of ``size_min`` to
+    ``size_max`` points.
+    """
     return Assigner(*cost.shape, size_min=size_min, size_max=size_max)(cost)
 
 

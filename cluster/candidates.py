@@ -1,4 +1,8 @@
-"""Which grouping to judge: those that different views of the readings suggest, and the best of them."""
+"""Which grouping to judge: those that different views of the readings suggest, and the best of them.
+
+Netprobe's own choice; the trees are average linkage (Sokal and Michener 1958), the halves spectral bisection
+(Fiedler 1973).
+"""
 
 from __future__ import annotations
 
@@ -28,6 +32,7 @@ def best_candidate(
     the two halves that the leading eigenvector of nearness tells apart, which sees two groups where no
     single pair can. Each is also improved by joining groups and moving hosts on what was measured alone. The
     first of equals is taken, and the denoised one stands as it is when it says that there is nothing.
+    distance_s, raw_distance_s: (N, N) ``[src, dst]`` in seconds, complete and as measured (NaN where missing);
     levels: of the raw distances, where they are known already.
     """
     first = best_grouping(distance_s)

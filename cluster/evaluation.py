@@ -1,4 +1,7 @@
-"""A matrix of distances and its groups, held against where the hosts really are."""
+"""A matrix of distances and its groups, held against where the hosts really are.
+
+PAIA is of section 6.2.5 of the dissertation; the other scores are named in `score`.
+"""
 
 from __future__ import annotations
 

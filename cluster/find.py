@@ -1,4 +1,7 @@
-"""Groups and verdict in one call: formed on the denoised distances, judged on the raw ones."""
+"""Groups and verdict in one call: formed on the denoised distances, judged on the raw ones.
+
+The pieces name their sources; putting them together so is netprobe's own.
+"""
 
 from __future__ import annotations
 
@@ -78,8 +81,8 @@ def compare_methods(
     """Natural groups beside PLink's: ``method``, ``k``, ``smallest``, ``largest`` and ``contrast`` of each.
 
     found: what `find_groups` gave, by either method; the other one is formed here. The contrast is the median
-    measured distance across groups over that inside, None where there is none. Further arguments and errors
-    are those of `find_groups`.
+    measured distance across groups over that inside, None where there is none. Matrices are (N, N) in seconds,
+    further arguments and errors those of `find_groups`.
     """
     if found.method == "sqrt":
         both = (_natural(distance_s, raw_distance_s, seed=seed)[0], found)

@@ -5,6 +5,8 @@ are in different groups": 1 when pairs inside and pairs between form two clean l
 says nothing. A cut with too few groups has far pairs inside, one with too many has near pairs between, so
 the score has its maximum at the right number, and racks of any sizes can win it. For a nested structure
 the level that explains most of the log distances wins.
+
+Average linkage is Sokal and Michener's (1958); the score is the cophenetic idea of Sokal and Rohlf (1962) for one cut.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ _SMALL = 40
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Hierarchy:
-    """A tree over N hosts; ``score[k]`` is the score of its cut into k groups (zero for k < 2 and k = N)."""
+    """A tree over N hosts, (N - 1, 4) as scipy has it; ``score`` (N + 1,) has at k the score, up to 1, of the
+    cut into k groups (zero for k < 2 and k = N).
+    """
 
     tree: NDArray[np.float64]
     score: NDArray[np.float64]
@@ -152,7 +156,9 @@ def partition_scores(values: Vector, between: Mask) -> Vector:
 
 
 def partition_score(level: Vector, measured: Mask, labels: NDArray[np.int64]) -> float:
-    """The same score for any partition; 0 when all pairs are of one kind or all levels are the same."""
+    """The same score for any partition ``labels`` (N,), by (M,) condensed log distances and which are
+    measured; 0 when all pairs are of one kind or all levels are the same.
+    """
     first, second = ends_of(len(labels))
     between = (labels[first] != labels[second])[measured]
     values = level[measured]

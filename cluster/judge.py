@@ -1,4 +1,7 @@
-"""Is the locality real? A permutation test that knows the groups were chosen on the same readings."""
+"""Is the locality real? A permutation test that knows the groups were chosen on the same readings.
+
+Residuals are dealt out anew as Freedman and Lane (1983) do, and the search for groups is made again each time.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +107,7 @@ def cannot_tell(text: str) -> Verdict:
 
 
 def islands_of(matrix: NDArray[np.float64]) -> int:
-    """Number of sets of hosts that no measured pair of a `symmetric` matrix joins."""
+    """Number of sets of hosts that no measured pair of a `symmetric` (N, N) matrix, NaN where missing, joins."""
     from scipy.sparse.csgraph import connected_components
 
     if np.isfinite(matrix).sum() == len(matrix) * (len(matrix) - 1):
@@ -113,7 +116,9 @@ def islands_of(matrix: NDArray[np.float64]) -> int:
 
 
 def contrast_of(matrix: NDArray[np.float64], labels: NDArray[np.int64]) -> float | None:
-    """Median distance between groups over the median inside; None where a kind is absent or at no distance."""
+    """Median distance between groups ``labels`` (N,) over the median inside, a ratio, of a `symmetric` (N, N)
+    matrix; None where a kind is absent or at no distance.
+    """
     first, second = ends_of(len(labels))
     pairs = matrix[first, second]
     known = np.isfinite(pairs)
@@ -248,7 +253,9 @@ def _largest_eigenvalues(pairs: NDArray[np.float64], n: int) -> NDArray[np.float
 
 
 def least_p_value(labels: NDArray[np.int64]) -> float:
-    """How probable it is that as many near pairs, strewn at random, form groups of just these sizes."""
+    """Probability, 0 to 1, that as many near pairs, strewn at random, form groups of just the sizes of ``labels``
+    (N,).
+    """
     sizes = np.bincount(labels).tolist()
     n = len(labels)
     if n > _LARGE:

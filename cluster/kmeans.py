@@ -65,7 +65,10 @@ def balanced_sizes(n: int, k: int | None, elasticity: float) -> tuple[int, int]:
 def squared_distances(
     points: NDArray[np.float64], centres: NDArray[np.float64], *, squares: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
-    """(n, k), never negative; squares: (n,) sums of squares of the points, where they are known."""
+    """(n, k) squares of the distances of points (n, D) from centres (k, D), never negative.
+
+    squares: (n,) sums of squares of the points, where they are known.
+    """
     if squares is None:
         squares = (points**2).sum(axis=1)
     distances = squares[:, None] + (centres**2).sum(axis=1)[None, :] - 2 * (points @ centres.T)
@@ -145,7 +148,7 @@ def constrained_kmeans(
     seed: int,
     swaps: int = 0,
 ) -> KMeansRun:
-    """The descent with the least inertia over several k-means++ starts (the first of equals).
+    """The descent with the least inertia over several k-means++ starts on points (n, D) (the first of equals).
 
     swaps: that descent then goes on by swaps (see `swaps`), until so many in a row did not help; of up to 512
     points, where it costs little, each descent does.

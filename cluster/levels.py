@@ -171,7 +171,7 @@ class Levels:
 
 
 def levels_of(matrix: NDArray[np.float64]) -> Levels | None:
-    """Levels of a `symmetric` matrix; None when no pair is at a measured distance above zero.
+    """Levels of a `symmetric` (N, N) matrix in any unit; None when no pair is at a measured distance above zero.
 
     The host terms are fitted to the distances themselves (delays add up), weighted as noise that grows with
     the distance asks for, while pairs far above the fit are pulled down to its fence.

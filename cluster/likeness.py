@@ -1,4 +1,4 @@
-"""Group ids that stay from one map to the next."""
+"""Group ids that stay from one map to the next: the matching of most common hosts (netprobe's own use of it)."""
 
 from __future__ import annotations
 

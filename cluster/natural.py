@@ -1,4 +1,7 @@
-"""Natural groups: as many as the distances give evidence for, of whatever sizes, and possibly just one."""
+"""Natural groups: as many as the distances give evidence for, of whatever sizes, and possibly just one.
+
+Netprobe's own, on the score of `hierarchy` and the test of `judge`.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,7 @@ def best_grouping(
 ) -> Grouping:
     """The best-scored grouping, before any test; one group where no cut scores at all.
 
-    levels: of ``distance_s``, where they are known already.
+    distance_s: (N, N) ``[src, dst]`` in seconds, NaN where missing; levels: of it, where they are known already.
     """
     matrix = symmetric(distance_s)
     n = len(matrix)

@@ -1,4 +1,7 @@
-"""Levels above and below a grouping: rows of racks, racks of a row."""
+"""Levels above and below a grouping: rows of racks, racks of a row.
+
+Netprobe's own: the test of `judge` inside every group at once.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ def finer(
     seed: int,
     seen: Seen,
 ) -> NDArray[np.int64] | None:
-    """The groups split where locality is found inside them (N,), or None where it is in none.
+    """Labels (N,) of the groups split where locality is found inside them, or None where it is in none.
 
     Each group is looked at like a fleet of its own (see `judge`). The sum of what is seen in all of them must
     be beyond chance at the verdict's level; then those are split that show it themselves. ``seen`` keeps what
@@ -145,7 +148,10 @@ def all_levels(
     *,
     seed: int,
 ) -> list[NDArray[np.int64]]:
-    """Every level found, finest first: ``labels`` is one of them, and each is a refinement of the next."""
+    """Every level found, finest first: ``labels`` is one of them, and each is a refinement of the next.
+
+    Distances are (N, N) ``[src, dst]`` in seconds, denoised and as measured (NaN where missing); labels are (N,).
+    """
     levels = [labels]
     seen: Seen = {}
     while (

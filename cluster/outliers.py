@@ -3,7 +3,8 @@
 A host's place is its group: what is expected of a pair is the typical distance of the two groups, or of the
 group itself. A host is named when most of its links are slower than that by one factor that other hosts do
 not show, or by one delay: beside far links a delay is no factor, and shows on the near ones. A link is named
-when it is slower than both its ends explain.
+when it is slower than both its ends explain. The thresholds are multiples of the median absolute deviation (Hampel
+1974); the rules are netprobe's own.
 """
 
 from __future__ import annotations
@@ -72,9 +73,9 @@ class Outliers:
 
 
 def find_outliers(raw_distance_s: NDArray[np.float64], labels: NDArray[np.int64]) -> Outliers:
-    """What stands out of (N, N) ``[src, dst]`` distances, NaN where missing, given the groups (N,).
+    """What stands out of (N, N) ``[src, dst]`` distances, NaN where missing, given the groups ``labels`` (N,).
 
-    Raises InputError for a bad matrix.
+    Distances in seconds, or in any unit: what is found does not depend on it. Raises InputError for a bad matrix.
     """
     raw = np.array(raw_distance_s, dtype=np.float64)
     np.fill_diagonal(raw, np.nan)

@@ -59,7 +59,7 @@ class Verdict:
 
 
 def numbered_by_first_member(labels: NDArray[np.integer]) -> NDArray[np.int64]:
-    """The same partition with groups numbered 0, 1, ... in order of their smallest member."""
+    """The same partition (N,) with groups numbered 0, 1, ... in order of their smallest member."""
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     rank = np.empty(len(first), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(first))

@@ -2,7 +2,8 @@
 
 Denoised distances blur what noise blurs, and where nine pairs in ten are missing the filled-in ones are
 guesses. Here the measured pairs alone decide: two groups are joined, or a host is moved to another group, while
-that raises the score of hierarchy.py (the correlation of the log distance with "in different groups").
+that raises the score of hierarchy.py (the correlation of the log distance with "in different groups"): greedy
+joins and moves, netprobe's own.
 """
 
 from __future__ import annotations
@@ -102,7 +103,8 @@ def joined_scores(levels: Levels, values: NDArray[np.float64]) -> NDArray[np.flo
 
 
 def untold_share(raw_distance_s: NDArray[np.float64], labels: NDArray[np.integer]) -> float:
-    """Of all pairs of hosts in different groups, the share between groups of which no pair was measured.
+    """Of all pairs of hosts in different groups ``labels`` (N,), the share, 0 to 1, between groups of which no pair was
+    measured in an (N, N) matrix (NaN where missing).
 
     Such groups may be one: nothing says that they are not.
     """
@@ -116,7 +118,8 @@ def untold_share(raw_distance_s: NDArray[np.float64], labels: NDArray[np.integer
 
 
 def hidden_chance(raw_distance_s: NDArray[np.float64]) -> tuple[int, float]:
-    """A size, and how probable it is that no pair inside a given group of that size was measured.
+    """A size, and how probable it is (0 to 1) that no pair inside a given group of that size was measured, by an (N, N)
+    matrix, NaN where missing.
 
     The size is round(sqrt N), 3 at least; pairs are taken to be measured at random. Where that is probable,
     readings that show no locality do not rule out that there is some.

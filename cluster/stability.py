@@ -1,4 +1,4 @@
-"""Do the groups come back when the readings are drawn anew?"""
+"""Do the groups come back when the readings are drawn anew? Resampling as Ben-Hur, Elisseeff and Guyon (2002) do."""
 
 from __future__ import annotations
 

@@ -59,5 +59,5 @@ def arrays(library: Literal["numpy", "torch"]) -> Iterator[Any]:
 
 
 def to_numpy(array: Any) -> NDArray[Any]:
-    """A numpy copy of an array of either library."""
+    """A numpy copy of an array of either library, of its shape and type."""
     return np.array(array.cpu().numpy() if hasattr(array, "cpu") else array)

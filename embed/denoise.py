@@ -1,4 +1,7 @@
-"""Denoised and complete distances without coordinates: what grouping needs, and no fit of points."""
+"""Denoised and complete distances without coordinates: what grouping needs, and no fit of points.
+
+Sources: `methods`.
+"""
 
 from __future__ import annotations
 

@@ -89,7 +89,8 @@ def _shape_gaps(
 
 
 def levelled(prepared: Prepared, heights: NDArray[np.float64]) -> Prepared:
-    """The distances less the heights of both ends, but never less than a tenth of themselves."""
+    """The distances (N, N) less the ``heights`` (N,) of both ends, in the same unit, but never less than a tenth of
+    themselves."""
     lower = prepared.distance - heights[:, None] - heights[None, :]
     distance = np.where(prepared.measured, np.maximum(lower, _LEAST_SHARE * prepared.distance), 0.0)
     return Prepared(distance=distance, measured=prepared.measured, scale_s=prepared.scale_s)

@@ -123,7 +123,10 @@ DENOISERS: dict[Method, Denoiser] = {
 
 
 def embedded_model(fit: AdamFit, alpha: float) -> NDArray[np.float64]:
-    """(N, N) distances that coordinates and heights say."""
+    """(N, N) distances that coordinates and heights say, in units of the prepared matrix's scale.
+
+    Eq. 4.1 of the dissertation, with heights.
+    """
     squares = (fit.coordinates**2).sum(axis=1)
     apart = squares[:, None] + squares[None, :] - 2.0 * fit.coordinates @ fit.coordinates.T
     apart = np.sqrt(np.maximum((apart + apart.T) / 2, 0.0))

@@ -70,7 +70,7 @@ def choose(parts: Parts, distance: NDArray[np.float64], hidden: NDArray[np.bool_
 
 
 def mixed(parts: Parts, mix: Mix) -> NDArray[np.float64]:
-    """(N, N) distances, complete, symmetric, never negative, zero diagonal."""
+    """(N, N) distances in units of the prepared matrix's scale: complete, symmetric, never negative, zero diagonal."""
     distance = _distance(_level(parts, mix, None))
     distance = (distance + distance.T) / 2
     np.fill_diagonal(distance, 0.0)

@@ -43,7 +43,7 @@ class Prepared:
 
 
 def check_matrix(distance_s: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A float64 copy of ``distance_s`` with NaN on the diagonal.
+    """A float64 copy of ``distance_s`` (N, N), seconds ``[src, dst]``, with NaN on the diagonal.
 
     Raises InputError when it is not a square matrix of non-negative numbers or NaN, or when a host has no
     measured cell at all (such a host must be left out first).
@@ -68,7 +68,7 @@ def check_matrix(distance_s: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def prepare(matrix: NDArray[np.float64], *, larger_direction: bool) -> Prepared:
-    """Join the two directions of a checked matrix and divide by the median of the positive distances.
+    """Join the two directions of a checked matrix (N, N) in seconds and divide by the median of the positive distances.
 
     With ``larger_direction`` a pair gets the larger of its directions (section 4.2.1 of the dissertation);
     otherwise their mean, but at most 1.25 times the smaller, or as many times as the directions of most
@@ -115,7 +115,7 @@ def canonical_order(prepared: Prepared) -> NDArray[np.intp]:
 
 
 def reordered(prepared: Prepared, order: NDArray[np.intp]) -> Prepared:
-    """The same hosts in another order."""
+    """The same hosts in another order: ``order`` (N,) has the old place of each."""
     return Prepared(
         distance=prepared.distance[np.ix_(order, order)],
         measured=prepared.measured[np.ix_(order, order)],
@@ -124,7 +124,7 @@ def reordered(prepared: Prepared, order: NDArray[np.intp]) -> Prepared:
 
 
 def without(prepared: Prepared, hidden: NDArray[np.bool_]) -> Prepared:
-    """The same matrix with the ``hidden`` pairs missing."""
+    """The same matrix with the pairs missing where ``hidden`` (N, N), symmetric, is true."""
     return Prepared(
         distance=np.where(hidden, 0.0, prepared.distance),
         measured=prepared.measured & ~hidden,

@@ -6,7 +6,8 @@ embedding of few dimensions this squashes nothing: the levels (inside a rack, be
 measurements, a host that is like no other keeps its own readings, and a missing pair gets the average of
 its likes.
 
-Everything is done on log distances, for the noise of a round-trip time grows with it.
+Everything is done on log distances, for the noise of a round-trip time grows with it. Netprobe's own,
+after the neighbourhood smoothing of Zhang, Levina and Zhu (2017).
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def smooth(prepared: Prepared) -> NDArray[np.float64]:
 
 
 def product(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(N, M) matrix product; of a large fleet in single precision, in half the time.
+    """(N, M) product of matrices (N, K) and (K, M) without units; of a large fleet in single
+    precision, in half the time.
 
     What is multiplied here is of the size of 1 and noisy: seven digits are five more than it has.
     """

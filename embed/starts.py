@@ -10,7 +10,9 @@ _LARGE = 256
 
 
 def classical_scaling(distance: NDArray[np.float64], *, dimensions: int) -> NDArray[np.float64]:
-    """(N, D) coordinates by classical multidimensional scaling (Torgerson 1952) of a complete matrix."""
+    """(N, D) coordinates by classical multidimensional scaling (Torgerson 1952) of a complete (N, N)
+    matrix, in its unit.
+    """
     n = len(distance)
     squares = distance**2
     inner = -0.5 * (squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean())
@@ -41,7 +43,7 @@ def starting_points(
 
 
 def principal_axes(coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The same points, centred and turned to their principal axes, so that two runs can be compared."""
+    """The same points (N, D), centred and turned to their principal axes, so that two runs can be compared."""
     centred = coordinates - coordinates.mean(axis=0)
     _, _, axes = np.linalg.svd(centred, full_matrices=True)
     return _fixed_signs(centred @ axes.T)
