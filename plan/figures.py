@@ -17,13 +17,23 @@ AT_ONCE = 2_000_000
 PERCENTAGES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
 
 
-def random_orders(model: CostModel, objective: Objective, link_cost: LinkCost, *, seed: int) -> RandomOrders:
-    """Costs of random orders of all hosts, drawn by ``seed``: as many as are quickly priced, 50 to 1000."""
+def random_orders(
+    model: CostModel, objective: Objective, link_cost: LinkCost, *, seed: int, root: int | None = None
+) -> RandomOrders:
+    """Costs of random orders of all hosts, drawn by ``seed``: as many as are quickly priced, 50 to 1000.
+
+    With ``root`` that host is rank 0 of all, as it is of the order that they are compared with: for what is no ring
+    rank 0 may cost more than any other, most of all where the number of hosts is no power of two.
+    """
     size = len(link_cost)
     transfers = len(cached_phases(model, size).src) if isinstance(model, RoundModel) else 2 * size
     count = min(max(CELLS // max(transfers, 1), FEWEST_ORDERS), MOST_ORDERS)
     rng = np.random.default_rng([seed, size])
     orders = np.array([rng.permutation(size) for _ in range(count)], dtype=np.intp).reshape(count, size)
+    if root is not None:
+        _, at = np.nonzero(orders == root)
+        orders[np.arange(count), at] = orders[:, 0]
+        orders[:, 0] = root
     if objective == "bottleneck" and model.name == "ring":
         costs = np.array([price(model, objective, order.tolist(), link_cost) for order in orders])
     else:

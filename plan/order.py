@@ -169,7 +169,9 @@ def build_order_plan(
             "cost_s": round_float(cost),
             "lower_bound_s": round_float(bound),
             "gap": gap(round_float(cost), round_float(bound)),
-            "cost_random": random_orders(model, objective, link, seed=seed),
+            "cost_random": random_orders(
+                model, objective, link, seed=seed, root=None if model.name in RINGS else given[0]
+            ),
             "held_out": _held_out(readings, held, choice.kind),
             "solver": OrderSolver(
                 kind=choice.kind,
