@@ -17,11 +17,12 @@ from netprobe.core.scan import Scan
 from netprobe.pipeline.held_out import is_parent, readings_of
 from netprobe.plan import Fold, Links, Readings, build_order_plan, links_of
 from netprobe.plan.costs import cost_model
-from netprobe.plan.order import plain_host
+from netprobe.plan.order import gap, plain_host
 from netprobe.plan.shared_links import SharedLinks
 from netprobe.report.units import seconds
 from netprobe.verify.program import ON_THE_WIRE
 
+CLOSE = 1.02
 PRICED_BYTES = 32_000_000
 """A large buffer, where no other is named."""
 
@@ -103,9 +104,27 @@ def plan_order(
     )
     if took_s > given_s and planned.order != kept.order:
         why = f"by the measured capacities {size} take {seconds(given_s)} in it, {seconds(took_s)} in the order found"
-        return build(keep_given=why).model_copy(update={"parents": parents})
+        return _with_figures(build(keep_given=why), planned).model_copy(update={"parents": parents})
     advice = f"{planned.advice}; {said}" if planned.advice else said
+    if took_s * CLOSE < given_s and not (planned.advice or "").startswith("use this order"):
+        # What costs alike link by link does not where links are shared.
+        advice = f"use this order: {said}"
     return planned.model_copy(update={"parents": parents, "advice": advice})
+
+
+def _with_figures(kept: OrderPlan, found: OrderPlan) -> OrderPlan:
+    """``kept``, whose order is the given one, with what ``found``, which is not taken, was compared with."""
+    bound, solver, held = found.lower_bound_s, found.solver, found.held_out
+    bound = None if bound is None else min(bound, kept.cost_s)
+    figures = {
+        "cost_random": found.cost_random,
+        "lower_bound_s": bound,
+        "gap": None if bound is None else gap(kept.cost_s, bound),
+        "solver": solver and solver.model_copy(update={"kind": "given", "text": f"{solver.text}; not taken"}),
+        "held_out": held and held.model_copy(update={"cost_s": held.cost_given_s}),
+        "advice": f"keep your order: {kept.kept_given}",
+    }
+    return kept.model_copy(update=figures)
 
 
 def shared_times_s(plans: Sequence[OrderPlan], capacity: Capacity) -> list[float]:

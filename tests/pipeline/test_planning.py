@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
 from netprobe.core.errors import NetprobeError
-from netprobe.pipeline import map_scan, plan_order
+from netprobe.pipeline import files, map_scan, plan_order
 from netprobe.pipeline.planning import shared_times_s
+from netprobe.plan import load_plan, verify_against_map
 from tests.documents import capacity_of, rack_scan
 
 
 @pytest.mark.parametrize("algorithm", ["ring", "halving-doubling", "nccl-tree", "double-binary-tree"])
-def test_no_order_is_taken_that_takes_longer_than_the_given_one(algorithm: str) -> None:
+def test_no_order_is_taken_that_takes_longer_than_the_given_one(algorithm: str, tmp_path: Path) -> None:
     scan, _ = rack_scan([3, 3, 2], seed=2)
     map_ = map_scan(scan, seed=1)
     capacity = capacity_of(map_)
@@ -30,6 +32,10 @@ def test_no_order_is_taken_that_takes_longer_than_the_given_one(algorithm: str) 
             assert planned.advice is not None and "by the measured capacities 32 MB take " in planned.advice
         elif alone.kept_given is None:
             assert found_s > given_s and "by the measured capacities 32 MB take " in planned.kept_given
+            assert planned.cost_random == alone.cost_random and planned.solver is not None
+        files.save(planned, tmp_path / f"{seed}.json")
+        assert load_plan(tmp_path / f"{seed}.json") == planned
+        verify_against_map(planned, map_)
 
 
 def test_capacities_that_do_not_belong_to_the_plan_are_refused() -> None:
