@@ -19,6 +19,10 @@ MOST_UNTOLD = 0.01
 """Above this share of ``untold_share`` there are too few pairs to tell which groups are apart."""
 _GAIN = 1e-9
 _ROUNDS = 20
+_CELLS_AT_ONCE = 100_000
+"""That stay in a processor's cache."""
+_SHRINK = 8
+"""Tables lose the groups that are gone when they are this part of all."""
 
 
 def is_sparse(raw_distance_s: NDArray[np.float64]) -> bool:
@@ -64,6 +68,10 @@ def joined_scores(levels: Levels, values: NDArray[np.float64]) -> NDArray[np.flo
     measured this sees groups that no tree does, for a tree has to fill the missing ones.
     """
     n = levels.n
+    at_once = max(_CELLS_AT_ONCE // n**2, 1)
+    if len(values) > at_once:
+        parts = [values[start : start + at_once] for start in range(0, len(values), at_once)]
+        return np.concatenate([joined_scores(levels, part) for part in parts])
     first, second = (ends[levels.measured] for ends in ends_of(n))
     values = values - values.mean(axis=1, keepdims=True)
     spread = np.sqrt((values**2).sum(axis=1))
@@ -74,6 +82,7 @@ def joined_scores(levels: Levels, values: NDArray[np.float64]) -> NDArray[np.flo
     counts[:, first, second] = counts[:, second, first] = 1.0
     sums[:, first, second] = sums[:, second, first] = values[rows]
     count, inside = np.zeros(len(rows)), np.zeros(len(rows))
+    alive, steps = np.ones((len(rows), n), dtype=bool), 0
     while len(rows):
         within, level = count[:, None, None] + counts, inside[:, None, None] + sums
         between = pairs - within
@@ -82,7 +91,7 @@ def joined_scores(levels: Levels, values: NDArray[np.float64]) -> NDArray[np.flo
         value[(counts == 0) | (between <= 0)] = -np.inf
         place = value.reshape(len(rows), -1).argmax(axis=1)
         here = np.arange(len(rows))
-        one, other = np.divmod(place, n)
+        one, other = np.divmod(place, counts.shape[1])
         score = value[here, one, other] / spread[rows]
         more = score > best[rows] + _GAIN
         best[rows[more]] = score[more]
@@ -99,6 +108,14 @@ def joined_scores(levels: Levels, values: NDArray[np.float64]) -> NDArray[np.flo
             table[here, :, one] += table[here, :, other]
             table[here, one, one] = 0.0
             table[here, other] = table[here, :, other] = 0.0
+        # Each matrix has been joined as often as every other: what is left of all is of one size.
+        alive, steps = alive[more], steps + 1
+        alive[here, other] = False
+        if len(rows) and steps >= alive.shape[1] // _SHRINK:
+            left = np.nonzero(alive)[1].reshape(len(rows), -1)
+            at = here[:, None, None], left[:, :, None], left[:, None, :]
+            counts, sums = counts[at], sums[at]
+            alive, steps = np.ones(left.shape, dtype=bool), 0
     return best
 
 
