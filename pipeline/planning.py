@@ -16,13 +16,13 @@ from netprobe.core.plan import Objective, OrderPlan
 from netprobe.core.scan import Scan
 from netprobe.pipeline.held_out import is_parent, readings_of
 from netprobe.plan import Fold, Links, Readings, build_order_plan, links_of
+from netprobe.plan.candidates import CLOSE
 from netprobe.plan.costs import cost_model
 from netprobe.plan.order import gap, plain_host
 from netprobe.plan.shared_links import SharedLinks
 from netprobe.report.units import seconds
 from netprobe.verify.program import ON_THE_WIRE
 
-CLOSE = 1.02
 PRICED_BYTES = 32_000_000
 """A large buffer, where no other is named."""
 
@@ -106,7 +106,7 @@ def plan_order(
         why = f"by the measured capacities {size} take {seconds(given_s)} in it, {seconds(took_s)} in the order found"
         return _with_figures(build(keep_given=why), planned).model_copy(update={"parents": parents})
     advice = f"{planned.advice}; {said}" if planned.advice else said
-    if took_s * CLOSE < given_s and not (planned.advice or "").startswith("use this order"):
+    if took_s * (1 + CLOSE) < given_s and not (planned.advice or "").startswith("use this order"):
         # What costs alike link by link does not where links are shared.
         advice = f"use this order: {said}"
     return planned.model_copy(update={"parents": parents, "advice": advice})

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from netprobe.core.matrix import FloatMatrix
 from netprobe.core.plan import Objective
 from netprobe.plan.anneal import anneal
+from netprobe.plan.bounds import bottleneck_lower_bound
 from netprobe.plan.costs import CostModel, LinkCost
 from netprobe.plan.leaves import dealt, leaf_order
 from netprobe.plan.ring import ring_cost, solve_ring
@@ -23,6 +25,8 @@ RUNS = 2
 """Annealing runs of a plan, and one more where links stay slow; each fold of held-out readings takes one."""
 SCALE = float(1 << 40)
 """Whole units of the dearest cost that annealing compares by."""
+CLOSE = 0.02
+"""Costs within this share of each other are alike: readings say no more, and a given order so near is kept."""
 RINGS = ("ring", "chunked-ring")
 """Algorithms whose order the ring solver seeks, the first by the sum of its hops, the second by the largest."""
 
@@ -44,6 +48,13 @@ def price(model: CostModel, objective: Objective, order: Sequence[int], link_cos
     if objective == "bottleneck" and model.name == "ring":
         return ring_cost(link_cost.matrix(), order, "bottleneck")
     return model.cost(order, link_cost)
+
+
+def least_price(model: CostModel, objective: Objective, link_cost: LinkCost) -> float:
+    """Seconds that no order's ``price`` goes below."""
+    if objective == "bottleneck" and model.name == "ring":
+        return bottleneck_lower_bound(link_cost.matrix())
+    return model.lower_bound(link_cost)
 
 
 def turned(given: Sequence[int], root: int, model: CostModel) -> list[int]:
@@ -182,4 +193,23 @@ def _ring(
         if best is None or found.cost_s < best.cost_s:
             best = found
     bound = best.lower_bound_s * (2 * (len(given) - 1) if model.name == "chunked-ring" else 1)
-    return Candidate(kind="ring", order=best.order, runs=runs, steps=kicks, lower_bound=bound)
+    order = best.order
+    if wanted == "bottleneck":
+        # No dearer than the given order, whatever else speaks for it.
+        most = min(best.cost_s * (1 + CLOSE), max(best.cost_s, best.cost_given_s))
+        order = _of_least_sum(cost, best.order, most, seed=seed, iterations=iterations)
+    return Candidate(kind="ring", order=order, runs=runs, steps=kicks, lower_bound=bound)
+
+
+def _of_least_sum(
+    cost: FloatMatrix, best: tuple[int, ...], most: float, *, seed: int, iterations: int | None
+) -> tuple[int, ...]:
+    """Of the rings whose largest hop is at most ``most`` that of the least sum, if it is less than ``best``'s by CLOSE.
+
+    Of links that differ by their noise alone a bottleneck ring takes the fastest, and crosses between groups once
+    more for it, where all its hops share the uplinks.
+    """
+    allowed = np.where(cost <= most, cost, cost.sum())
+    found = solve_ring(allowed, seed=seed, start=best, root=best[0], iterations=iterations).order
+    is_near = ring_cost(cost, found, "bottleneck") <= most
+    return found if is_near and ring_cost(cost, found) < ring_cost(cost, best) * (1 - CLOSE) else best

@@ -14,11 +14,9 @@ import numpy as np
 
 from netprobe.core.matrix import FloatMatrix
 from netprobe.core.plan import Objective
-from netprobe.plan.candidates import RINGS, is_sum_ring, leaf_candidate, price, sought_candidate
+from netprobe.plan.candidates import CLOSE, RINGS, is_sum_ring, leaf_candidate, price, sought_candidate
 from netprobe.plan.costs import CostModel, LinkCost
 
-CLOSE = 0.02
-"""A given order whose cost is within this share of ours is kept."""
 SURELY = 0.1
 """By this share an annealed order has to cost less than the leaf order on readings held out, to be taken.
 
@@ -128,14 +126,15 @@ def choose(
     An annealed order is taken before the leaf order only where it is `SURELY` better: on readings held out, or, where
     slow readings ``repeats``, on all of them, being no dearer on those held out. Without a held-out cost
     the one that is least on the costs searched on. A given order whose held-out cost is within `CLOSE` of the least
-    is kept, unless it is not ``alike``; that it costs no less is reason enough.
+    is kept; one that is not ``alike`` (see `order`: the sum of its hops is larger) only where it is as much below it.
     """
     # A plan never makes the given order dearer on the map itself.
     able = [kind for kind in costs if costs[kind] <= costs["given"]]
     if held_out:
         # A polished order is an annealed one that was gone over once more.
         judged = {kind: held_out.get("annealed" if kind == "polished" else kind, math.inf) for kind in able}
-        best = min(able, key=lambda kind: (judged[kind], search_costs[kind]))
+        others = able if alike else [kind for kind in able if kind != "given"] or able
+        best = min(others, key=lambda kind: (judged[kind], search_costs[kind]))
         if (
             best == "leaf"
             and repeats
@@ -149,7 +148,7 @@ def choose(
         if not plainly:
             best = "leaf"
         least = judged[best]
-        if held_out["given"] <= least * (1 + CLOSE if alike else 1):
+        if held_out["given"] <= least * (1 + CLOSE if alike else 1 - CLOSE):
             above = held_out["given"] / least - 1 if least else 0.0
             of = "the best found" if plainly else "the leaf order"
             why = (

@@ -6,6 +6,7 @@ given decides the root, the cost it is compared with, and ties.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -17,10 +18,12 @@ from netprobe.core.map import Group, Map
 from netprobe.core.matrix import FloatMatrix, round_float
 from netprobe.core.plan import HeldOutOrders, Objective, OrderPlan, OrderSolver
 from netprobe.plan.candidates import (
+    CLOSE,
     RINGS,
     Candidate,
     is_sum_ring,
     leaf_candidate,
+    least_price,
     price,
     sought_candidate,
     turned,
@@ -28,7 +31,7 @@ from netprobe.plan.candidates import (
 )
 from netprobe.plan.costs import CostModel, LinkCost, cost_model
 from netprobe.plan.figures import random_orders
-from netprobe.plan.held_out import CLOSE, Choice, Links, Readings, choose, held_out_costs
+from netprobe.plan.held_out import Choice, Links, Readings, choose, held_out_costs
 from netprobe.plan.matrices import MOST_COST, impossible, needed
 from netprobe.plan.order_proof import crossings_of, group_by_host, verify_order_plan
 from netprobe.plan.polish import check_polish, polish
@@ -162,7 +165,7 @@ def build_order_plan(
         order = list(chosen.order)
         cost = costs[choice.kind]
         bounds = [entry.lower_bound for entry in made if entry.lower_bound is not None]
-        bound = bounds[0] if bounds else model.lower_bound(link)
+        bound = bounds[0] if bounds else least_price(model, objective, link)
         bound = min(bound, cost)
         found = {
             "kept_given": choice.kept_given,
@@ -280,17 +283,15 @@ def _candidates(
     if model.name in RINGS:
         search, stays = judge, None
     leaf = leaf_candidate(model, objective, link, given[0])
-    sought = sought_candidate(
-        model,
-        objective,
-        search,
-        given,
-        leaf.order,
-        stays=stays,
-        seed=seed,
-        iterations=iterations,
-        time_s=time_s,
+    seek = functools.partial(
+        sought_candidate, model, objective, stays=stays, seed=seed, iterations=iterations, time_s=time_s
     )
+    sought = seek(search, given, leaf.order)
+    if model.name in RINGS and price(model, objective, sought.order, link) > price(
+        model, objective, given, link
+    ):
+        search = link  # readings drew it where the map says that the given order is better
+        sought = seek(search, given, leaf.order)
     found = [Candidate(kind="given", order=tuple(given)), sought]
     if not is_sum_ring(model, objective):
         found.insert(1, leaf)

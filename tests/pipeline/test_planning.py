@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,3 +58,17 @@ def test_random_orders_have_the_rank_0_of_the_order_that_they_are_compared_with(
     hosts = random.Random(0).sample(list(map_.hosts), len(map_.hosts))
     planned = plan_order(map_, hosts=hosts, algorithm=algorithm)
     assert planned.cost_random is not None and planned.cost_random.least_s > 0.999 * planned.cost_s
+
+
+@pytest.mark.parametrize("asked", [{"algorithm": "chunked-ring"}, {"objective": "bottleneck"}])
+def test_of_rings_alike_to_the_largest_hop_the_one_that_crosses_least_is_taken(asked: dict[str, Any]) -> None:
+    """Links between racks differ by noise: no ring crosses once more for the fastest of them, none is kept for it."""
+    for seed in range(6):
+        scan, _ = rack_scan([6, 6, 4], seed=seed)
+        map_ = map_scan(scan, seed=1)
+        hosts = random.Random(seed).sample(list(map_.hosts), len(map_.hosts))
+        planned = plan_order(map_, scan=scan, hosts=hosts, **asked)
+        assert planned.crossings == 3 and planned.kept_given is None
+        bound, spread = planned.lower_bound_s, planned.cost_random
+        assert bound is not None and spread is not None and planned.gap is not None
+        assert bound <= min(planned.cost_s, spread.least_s) and planned.gap <= 0.02
