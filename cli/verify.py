@@ -100,7 +100,8 @@ def verify(
     from netprobe.formats import input_files
     from netprobe.pipeline import files
     from netprobe.pipeline.libraries import chosen_library
-    from netprobe.pipeline.verifying import load_baseline, verify_order
+    from netprobe.pipeline.verify_case import load_baseline
+    from netprobe.pipeline.verifying import verify_order
     from netprobe.plan import load_plan
     from netprobe.probe.budget import parse_budget
     from netprobe.probe.methods.goodput_options import parse_size

@@ -318,3 +318,8 @@ def _column(value: object, names: Sequence[str]) -> list[object]:
     if len(expanded) != len(names):
         raise HostsError(f"{value!r} names {len(expanded)} values for {len(names)} hosts")
     return list(expanded)
+
+
+def plain_host(host: Host) -> Host:
+    """``host`` without what a scan found out about it."""
+    return Host.model_validate({key: getattr(host, key) for key in Host.model_fields})

@@ -28,10 +28,11 @@ from netprobe.pipeline.exporting import Exported, export_hostfile
 from netprobe.pipeline.mapping import MapOptions, map_scan
 from netprobe.pipeline.measuring import Measuring, phases_for
 from netprobe.pipeline.planning import plan_order
+from netprobe.pipeline.predicting import has_all_rates
 from netprobe.pipeline.resuming import find_earlier
 from netprobe.pipeline.scanning import scan
 from netprobe.pipeline.scoring import Score, score_map
-from netprobe.pipeline.verifying import NothingVerifiedError, has_all_rates, verify_order
+from netprobe.pipeline.verifying import NothingVerifiedError, verify_order
 from netprobe.plan.order import checked_model
 from netprobe.probe.addressing import check_given
 from netprobe.probe.capacity.run import MOST_AT_ONCE, CapacityOptions

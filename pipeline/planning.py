@@ -15,13 +15,11 @@ from netprobe.core.map import Map
 from netprobe.core.plan import Objective, OrderPlan
 from netprobe.core.scan import Scan
 from netprobe.pipeline.held_out import is_parent, readings_of
+from netprobe.pipeline.predicting import by_capacity
 from netprobe.plan import Fold, Links, Readings, build_order_plan, links_of
 from netprobe.plan.candidates import CLOSE
-from netprobe.plan.costs import cost_model
-from netprobe.plan.order import gap, plain_host
-from netprobe.plan.shared_links import SharedLinks
+from netprobe.plan.order import gap
 from netprobe.report.units import seconds
-from netprobe.verify.program import ON_THE_WIRE
 
 PRICED_BYTES = 32_000_000
 """A large buffer, where no other is named."""
@@ -133,17 +131,9 @@ def shared_times_s(plans: Sequence[OrderPlan], capacity: Capacity) -> list[float
     Raises InputError for capacities of other hosts, or without a reading of one that is needed.
     """
     plan = plans[0]
-    check_same_hosts(
-        [plain_host(host) for host in plan.hosts],
-        [plain_host(host) for host in capacity.hosts],
-        what="the plan",
-        source="capacity",
-    )
-    model = cost_model(ON_THE_WIRE.get(plan.algorithm, plan.algorithm))
-    links = SharedLinks(model, plan.order, capacity)
-    place = {name: at for at, name in enumerate(plan.order)}
-    orders = np.array([[place[name] for name in one.order] for one in plans], dtype=np.intp)
-    return [float(time) for time in links.times_s(orders, plan.size_bytes or PRICED_BYTES)]
+    predicted = by_capacity(plan, capacity, plan.algorithm, plan.size_bytes or PRICED_BYTES)
+    place = {host.name: at for at, host in enumerate(plan.hosts)}
+    return [float(time) for time in predicted.costs([[place[name] for name in one.order] for one in plans])]
 
 
 def _in_order(links: Links, where: Sequence[int]) -> Links:

@@ -22,7 +22,8 @@ A new kind of plan is a module that ends with one ``register`` call and is impor
 """
 
 from netprobe.plan.held_out import Fold, Links, Readings
-from netprobe.plan.order import build_order_plan, links_of, message_bytes, one_way_cost_s
+from netprobe.plan.link_costs import links_of, message_bytes, one_way_cost_s
+from netprobe.plan.order import build_order_plan
 from netprobe.plan.order_proof import verify_against_map
 from netprobe.plan.registry import (
     PlanKind,

@@ -13,10 +13,11 @@ import numpy as np
 
 from netprobe.core.document import Parent
 from netprobe.core.errors import InputError
-from netprobe.core.hosts import Host, natural_order
-from netprobe.core.map import Group, Map
+from netprobe.core.hosts import Host, natural_order, plain_host
+from netprobe.core.map import Group
 from netprobe.core.matrix import FloatMatrix, round_float
 from netprobe.core.plan import HeldOutOrders, Objective, OrderPlan, OrderSolver
+from netprobe.plan.advice import advice, judged, why_written
 from netprobe.plan.candidates import (
     CLOSE,
     RINGS,
@@ -31,52 +32,12 @@ from netprobe.plan.candidates import (
 )
 from netprobe.plan.costs import CostModel, LinkCost, cost_model
 from netprobe.plan.figures import random_orders
-from netprobe.plan.held_out import Choice, Links, Readings, choose, held_out_costs
-from netprobe.plan.matrices import MOST_COST, impossible, needed
+from netprobe.plan.held_out import Links, Readings, choose, held_out_costs
+from netprobe.plan.matrices import impossible, needed
 from netprobe.plan.order_proof import crossings_of, group_by_host, verify_order_plan
 from netprobe.plan.polish import check_polish, polish
 from netprobe.plan.registry import PlanKind, register, verify_plan
 from netprobe.plan.ring import ring_cost
-
-MESSAGE_BYTES = 1_000_000
-"""The message whose time is the cost of a link where only goodput was measured, and no size is asked for."""
-
-
-def links_of(document: Map, size_bytes: int | None = None) -> Links:
-    """Costs of the map's links: half the denoised round trip, and with a size the time of its bytes by goodput.
-
-    Where the groups are those of goodput the latency is not known and taken for 0, and a size of
-    `MESSAGE_BYTES` is meant unless another is given. Raises InputError for a size and a map without goodput,
-    and for a distance above `MOST_COST`.
-    """
-    for name, layer in document.layers.named().items():
-        _check_distances(name, layer.distance, [host.name for host in document.hosts])
-    beta = document.layers.beta
-    if document.grouped_by != "rtt":
-        size = MESSAGE_BYTES if size_bytes is None else size_bytes
-        # 0 where there is a place, NaN where there is none.
-        return Links(
-            alpha_s=document.distance * 0.0, beta_s_per_byte=document.distance.copy(), size_bytes=size
-        )
-    half = document.distance / 2.0
-    if size_bytes is None:
-        return Links(alpha_s=half)
-    if beta is None:
-        raise InputError(
-            "a size was given, and the map knows no goodput: scan with --measure rtt,goodput, or leave --size out"
-        )
-    return Links(alpha_s=half, beta_s_per_byte=beta.distance.copy(), size_bytes=size_bytes)
-
-
-def one_way_cost_s(document: Map) -> FloatMatrix:
-    """Cost [src, dst] of a hop of a ring, in seconds; NaN for unplaced hosts (`links_of` without a size asked for)."""
-    size = message_bytes(document)
-    return document.distance / 2.0 if size is None else document.distance * size
-
-
-def message_bytes(document: Map, size_bytes: int | None = None) -> int | None:
-    """Size of the buffer whose time is priced, ``size_bytes`` being asked for; None: latency alone is."""
-    return links_of(document, size_bytes).size_bytes
 
 
 def build_order_plan(
@@ -193,7 +154,7 @@ def build_order_plan(
                 cost_given,
                 held,
                 same=order == given,
-                why=_why_written(model, link, named(order), ranked, order, given, group_of),
+                why=why_written(model, link, named(order), ranked, order, given, group_of),
             ),
         }
     if maximize:
@@ -222,46 +183,6 @@ def gap(cost_s: float, lower_bound_s: float) -> float:
     if cost_s <= lower_bound_s:
         return 0.0
     return round_float(cost_s / lower_bound_s - 1.0) if lower_bound_s > 0 else 0.0
-
-
-def advice(
-    choice: Choice,
-    cost_s: float,
-    cost_given_s: float,
-    held: Mapping[str, float],
-    *,
-    same: bool = False,
-    why: str = "it was found first",
-) -> str:
-    """What the figures say, in a sentence.
-
-    same: whether the order is the given one, whatever its kind. ``why`` says for which other reason an order is
-    written that costs as much as the given one.
-    """
-    if choice.kept_given is not None:
-        return f"keep your order: {choice.kept_given}"
-    if choice.kind == "given" or same:
-        return "keep your order: none that costs less was found"
-    if held and held[_judged(choice.kind)] > 0:
-        gain = held["given"] / held[_judged(choice.kind)]
-        if gain > 1 + CLOSE:
-            return f"use this order: yours costs {gain:.2f}x as much on readings that the search did not see"
-        return (
-            f"either will do: to this algorithm both cost the same (within {CLOSE:.0%}) on readings that the search "
-            f"did not see; this one is written because {why}"
-        )
-    if cost_given_s <= cost_s * (1 + CLOSE):
-        return f"either will do: on the map both cost the same (within {CLOSE:.0%}); this one is written because {why}"
-    return "use this order; what it saves is what the map says, and no reading was held out to check it"
-
-
-def plain_host(host: Host) -> Host:
-    """``host`` without what a scan found out about it."""
-    return Host.model_validate({key: getattr(host, key) for key in Host.model_fields})
-
-
-def _judged(kind: str) -> str:
-    return "annealed" if kind == "polished" else kind
 
 
 def _candidates(
@@ -316,26 +237,6 @@ def _alike(model: CostModel, objective: Objective, made: Sequence[Candidate], li
     return sums[0] <= min(sums) * (1 + CLOSE)
 
 
-def _why_written(
-    model: CostModel,
-    link: LinkCost,
-    order_names: Sequence[str],
-    ranked: Sequence[str],
-    order: Sequence[int],
-    given: Sequence[int],
-    group_of: Mapping[str, str] | None,
-) -> str:
-    """What speaks for an order that costs no less than the given one: crossings and the sum of the hops, of a ring."""
-    if model.name in RINGS:
-        ours, theirs = crossings_of(order_names, group_of), crossings_of(ranked, group_of)
-        if ours is not None and theirs is not None and ours < theirs:
-            return f"it crosses between groups {ours} times, and yours {theirs} times"
-        total, total_given = (ring_cost(link.matrix(), ring) for ring in (order, given))
-        if total < total_given:
-            return f"the sum of its hops is {total / total_given:.3g} of yours"
-    return "it costs least on what was searched, if by little"
-
-
 def _raw_share(model: CostModel, objective: Objective, readings: Readings | None) -> float:
     if readings is None or readings.search is None or is_sum_ring(model, objective):
         return 0.0
@@ -350,7 +251,7 @@ def _held_out(readings: Readings | None, held: Mapping[str, float], kind: str) -
     return HeldOutOrders(
         folds=len(readings.folds),
         pairs=readings.pairs,
-        cost_s=round_float(held[_judged(kind)]),
+        cost_s=round_float(held[judged(kind)]),
         cost_given_s=round_float(held["given"]),
         cost_leaf_s=round_float(held["leaf"]),
         text=readings.text,
@@ -386,17 +287,6 @@ def _ranked(names: Sequence[str], left_out: Sequence[str]) -> list[str]:
     if not ranked:
         raise InputError("no host is left to order: none has a reading")
     return ranked
-
-
-def _check_distances(layer: str, distance: FloatMatrix, names: Sequence[str]) -> None:
-    """Refuse a map whose distances no arithmetic bears; a missing one may be of a host without a place."""
-    bad = np.argwhere(impossible(distance) & ~np.isnan(distance))
-    if len(bad):
-        src, dst = bad[0].tolist()
-        raise InputError(
-            f"the map's distance ({layer}) from {names[src]} to {names[dst]} is {distance[src, dst]:g}: "
-            f"at most {MOST_COST:g} is needed"
-        )
 
 
 def _check_costs(matrix: FloatMatrix, kept: Sequence[int], names: Sequence[str], what: str) -> None:

@@ -11,6 +11,7 @@ from netprobe.core.map import Group, Map
 from netprobe.core.plan import OrderPlan, Plan
 from netprobe.plan.candidates import CLOSE, RINGS, is_sum_ring, price, turned
 from netprobe.plan.costs import MODELS
+from netprobe.plan.link_costs import links_of
 from netprobe.plan.ring import crossings
 
 DIGITS = 1e-8
@@ -118,8 +119,6 @@ def verify_against_map(plan: OrderPlan, document: Map, *, source: str | None = N
     Raises DocumentError when the hosts differ, when the plan names another map as its parent, or when
     a number does not come out again within the digits a document keeps.
     """
-    from netprobe.plan.order import links_of
-
     check_same_hosts(list(plan.hosts), list(document.hosts), what="the map", source=source)
     maps = [parent for parent in plan.parents if parent.schema_.startswith("netprobe.map/")]
     if maps and canonical_sha256(document) not in {parent.sha256 for parent in maps}:

@@ -12,7 +12,7 @@ from netprobe.core.capacity import Capacity
 from netprobe.core.map import Map
 from netprobe.core.plan import OrderPlan
 from netprobe.plan.costs import cost_model
-from netprobe.plan.order import links_of
+from netprobe.plan.link_costs import links_of
 from netprobe.plan.shared_links import SharedLinks
 
 Orders = NDArray[np.intp]

@@ -16,7 +16,8 @@ from netprobe.core.hosts import read_hosts_file
 from netprobe.core.verify import Verify
 from netprobe.lab import Lab, LabSpec, temporary
 from netprobe.pipeline import files
-from netprobe.pipeline.verifying import Baseline, verify_order
+from netprobe.pipeline.verify_case import Baseline
+from netprobe.pipeline.verifying import verify_order
 from netprobe.plan import build_order_plan
 from netprobe.probe.events import Event, Step
 from netprobe.probe.via import parse_via

@@ -25,9 +25,9 @@ from netprobe.plan import (
     verify_against_map,
     verify_plan,
 )
+from netprobe.plan.advice import advice
 from netprobe.plan.costs import MODELS
 from netprobe.plan.held_out import Choice, choose
-from netprobe.plan.order import advice
 from netprobe.plan.ring import solve_ring
 from tests.plan.fleets import groups_of, named, rack_fleet
 

@@ -25,7 +25,8 @@ from netprobe.core.map import Map
 from netprobe.core.plan import OrderPlan
 from netprobe.core.verify import Verify
 from netprobe.pipeline import files, map_scan, plan_order
-from netprobe.pipeline.verifying import Baseline, NothingVerifiedError, load_baseline, verify_order
+from netprobe.pipeline.verify_case import Baseline, load_baseline
+from netprobe.pipeline.verifying import NothingVerifiedError, verify_order
 from netprobe.plan.costs import MODELS
 from netprobe.probe.events import Event, HostUp, Step
 from netprobe.probe.exec_launcher import LocalLauncher
