@@ -83,6 +83,12 @@ def reason_of(member: _Member) -> str:
     said = "\n".join(own or member.noise)
     cause = "it ended early"
     found = explain(stderr=said, stdout="", code=None, target=member.name, python="python3", cause=cause)
+    unknown = re.search(r"Could not resolve hostname ([^\s:]+)", said)
+    if member.name == "mpirun" and unknown is not None:
+        return (
+            f"its ssh cannot resolve {unknown.group(1)}: mpirun has a way of its own to the hosts, which is given with "
+            "--mca plm_rsh_agent=COMMAND (docs/libraries.md)"
+        )
     return found.reason
 
 

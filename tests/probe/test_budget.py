@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from netprobe.cluster import find_groups
 from netprobe.cluster.score import adjusted_rand_index
@@ -82,18 +83,26 @@ def test_a_tenth_of_the_pairs_shows_the_racks(racks: list[int]) -> None:
     assert verdict.locality == "found"
 
 
+def read_in_rows(
+    rack: NDArray[np.int64], row: NDArray[np.int64], levels_s: tuple[float, float, float], *, share: float
+) -> NDArray[np.float64]:
+    """What a budget reads of a fleet whose hosts are so far apart in a rack, in a row and across; NaN elsewhere."""
+    same = [np.equal.outer(label, label) for label in (rack, row)]
+    rtt = np.select(same, levels_s[:2], levels_s[2])
+    rtt *= np.exp(np.random.default_rng(4).normal(0.0, 0.05, rtt.shape))
+    np.fill_diagonal(rtt, 0.0)
+    rounds, _ = drive(rtt, Budget(share=share), seed=2)
+    known = np.full_like(rtt, np.nan)
+    for link in (link for links in rounds for link in links):
+        known[link.src, link.dst] = rtt[link.src, link.dst]
+    return known
+
+
 @pytest.mark.parametrize("racks", [True, False])
 def test_a_tenth_of_the_pairs_shows_racks_inside_rows_and_none_where_there_are_none(racks: bool) -> None:
     place = np.random.default_rng(3).permutation(96)
     rack, row = place // 16, place // 48
-    same = [np.equal.outer(label, label) for label in (rack, row)]
-    rtt = np.select(same, [50e-6 if racks else 250e-6, 250e-6], 1e-3)
-    rtt *= np.exp(np.random.default_rng(4).normal(0.0, 0.05, rtt.shape))
-    np.fill_diagonal(rtt, 0.0)
-    rounds, _ = drive(rtt, Budget(share=0.1), seed=2)
-    known = np.full_like(rtt, np.nan)
-    for link in (link for links in rounds for link in links):
-        known[link.src, link.dst] = rtt[link.src, link.dst]
+    known = read_in_rows(rack, row, (50e-6 if racks else 250e-6, 250e-6, 1e-3), share=0.1)
     grouping, _ = find_groups(denoise(known), known, seed=0)
     assert adjusted_rand_index((rack if racks else row).tolist(), grouping.labels.tolist()) == 1.0
 
@@ -103,14 +112,7 @@ def test_racks_inside_rows_are_found_too() -> None:
     hosts = rows * racks * size
     place = np.random.default_rng(3).permutation(hosts)
     rack, row = place // size, place // (size * racks)
-    same = [np.equal.outer(label, label) for label in (rack, row)]
-    rtt = np.select(same, [100e-6, 200e-6], 500e-6)
-    rtt *= np.exp(np.random.default_rng(4).normal(0.0, 0.05, rtt.shape))
-    np.fill_diagonal(rtt, 0.0)
-    rounds, _ = drive(rtt, Budget(share=0.25), seed=2)
-    known = np.full_like(rtt, np.nan)
-    for link in (link for links in rounds for link in links):
-        known[link.src, link.dst] = rtt[link.src, link.dst]
+    known = read_in_rows(rack, row, (100e-6, 200e-6, 500e-6), share=0.25)
     found = nested_components(known)
     assert [adjusted_rand_index(a.tolist(), b.tolist()) for a, b in zip(found, (row, rack), strict=True)] == [
         1,

@@ -71,6 +71,16 @@ def test_a_process_that_gives_no_answer_is_named_with_the_reason(
     assert "\x1b" not in str(raised.value) and "\n" not in str(raised.value)
 
 
+def test_names_that_mpiruns_ssh_cannot_resolve_have_the_option_that_helps() -> None:
+    line = "ssh: Could not resolve hostname h-xcbm: Name or service not known"
+    with Crew() as crew:
+        crew.start("mpirun", [sys.executable, "-c", f"import sys; sys.exit({line!r})"])
+        with pytest.raises(
+            LibraryError, match="mpirun: its ssh cannot resolve h-xcbm: .*plm_rsh_agent=COMMAND"
+        ):
+            crew.receive(0, "ranks", time.monotonic() + 30)
+
+
 def test_a_program_that_is_not_there_is_said() -> None:
     with Crew() as crew, pytest.raises(LibraryError, match="cannot run 'no-such-program'"):
         crew.start("a", ["no-such-program"])

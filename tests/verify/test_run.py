@@ -6,10 +6,8 @@ import asyncio
 import json
 import os
 import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,7 @@ from hypothesis import strategies as st
 from netprobe.cli.entry import run
 from netprobe.core.document import load_document
 from netprobe.core.errors import InputError, InterruptedScanError, NothingMeasuredError
-from netprobe.core.hosts import Host, make_host
+from netprobe.core.hosts import make_host
 from netprobe.core.map import Map
 from netprobe.core.plan import OrderPlan
 from netprobe.core.verify import Verify
@@ -39,6 +37,7 @@ from netprobe.verify.run import VerifyOptions
 from netprobe.verify.runner import StoppedRunError
 from netprobe.verify.wire import WireRunner
 from tests.documents import capacity_of, rack_scan
+from tests.verify.stand import Stand
 
 QUICK = VerifyOptions(size_bytes=50_000, contest=ContestOptions(time_s=1.0, precision=0.5))
 
@@ -135,21 +134,8 @@ def test_measured_capacities_predict_times_with_shared_uplinks_in_them(
     assert f"the capacity of up:{map_.groups[1].id} was not measured" in capsys.readouterr().err
 
 
-class Slow:
+class Slow(Stand):
     """A library that takes its time around what it says that a run took."""
-
-    name, version, algorithms = "mpi", "Slow 1.0", ("ring",)
-
-    @contextmanager
-    def open(
-        self,
-        hosts: Sequence[Host],
-        *,
-        algorithm: str,
-        start_timeout_s: float,
-        ended: threading.Event | None = None,
-    ) -> Iterator[Slow]:
-        yield self
 
     def time_all_reduce(self, order: Sequence[int], size_bytes: int, timeout_s: float) -> float:
         time.sleep(0.3)

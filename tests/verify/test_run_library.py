@@ -2,74 +2,25 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from netprobe.core.errors import InputError, NothingMeasuredError
-from netprobe.core.hosts import Host, make_host
+from netprobe.core.hosts import make_host
 from netprobe.pipeline.libraries import chosen_library
 from netprobe.probe.via import parse_via
 from netprobe.verify.contest import ContestOptions
 from netprobe.verify.crew import LibraryError
 from netprobe.verify.run import Contender, Contenders, VerifyOptions, VerifyOutcome
 from netprobe.verify.run_library import algorithm_of, run_library
+from tests.verify.stand import Stand
 
 HOSTS = [make_host(name) for name in "abc"]
 TWO = Contenders(
     proposed=Contender(name="proposed", order=(0, 1, 2)),
     baselines=(Contender(name="given", order=(2, 1, 0)),),
 )
-
-
-class Stand:
-    """Takes 2 s (it says) in the given order and 1 s in the proposed; ``then`` happens after so many trials."""
-
-    name = "mpi"
-    algorithms = ("ring",)
-    version = "Stand 1.0"
-
-    def __init__(self, trials: int = 999, then: str = "") -> None:
-        self.trials, self.then = trials, then
-        self.ended = threading.Event()
-        self.closed = False
-
-    @contextmanager
-    def open(
-        self,
-        hosts: Sequence[Host],
-        *,
-        algorithm: str,
-        start_timeout_s: float,
-        ended: threading.Event | None = None,
-    ) -> Iterator[Stand]:
-        self.ended = ended or self.ended
-        if self.then == "refuse":
-            raise LibraryError("a: no torch")
-        if self.then == "start":
-            self.interrupt()
-        try:
-            yield self
-        finally:
-            self.closed = True
-
-    def interrupt(self) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
-        assert self.ended.wait(30)
-        raise LibraryError("it was ended")
-
-    def time_all_reduce(self, order: Sequence[int], size_bytes: int, timeout_s: float) -> float:
-        self.trials -= 1
-        if self.trials < 0:
-            if self.then == "break":
-                raise LibraryError("b: it crashed")
-            self.interrupt()
-        return 1.0 + (order[0] != 0) + 0.001 * (self.trials % 3)
 
 
 def run(library: Stand, **options: Any) -> VerifyOutcome:
