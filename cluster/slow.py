@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from netprobe.cluster.levels import ends_of, symmetric
 from netprobe.cluster.outliers import block_medians
 from netprobe.cluster.records import numbered_by_first_member
-from netprobe.core.medians import row_medians
+from netprobe.core.medians import median, row_medians
 
 Vector = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -69,16 +69,16 @@ def rehomed(raw_distance_s: Vector, labels: Labels) -> dict[int, int]:
     positive = matrix[np.isfinite(matrix) & (matrix > 0)]
     if labels.max() < 1 or len(labels) < _FEWEST_HOSTS or not len(positive):
         return {}
-    matrix = np.maximum(matrix, 1e-3 * float(np.median(positive)))
+    matrix = np.maximum(matrix, 1e-3 * median(positive))
     counted = np.ones(len(labels), dtype=bool)
     losses = _places(matrix, labels, counted).losses
     alone = np.bincount(labels)[labels] == 1
-    suspects = np.flatnonzero(alone | (losses > _SUSPECT * np.median(losses))).tolist()
+    suspects = np.flatnonzero(alone | (losses > _SUSPECT * median(losses))).tolist()
     if not suspects or len(suspects) > _MOST * len(labels):
         return {}
     counted[suspects] = False
     places = _places(matrix, labels, counted)
-    usual = float(np.median(places.losses[counted]))
+    usual = median(places.losses[counted])
     moved = {}
     for host in suspects:
         there = counted & np.isfinite(matrix[host])
@@ -112,11 +112,11 @@ def _places(matrix: Vector, labels: Labels, counted: NDArray[np.bool_]) -> _Plac
     first, second = ends_of(len(labels))
     pairs = level[first, second]
     same, known = labels[first] == labels[second], np.isfinite(pairs)
-    usual = [float(np.median(pairs[kind & known])) if (kind & known).any() else 0.0 for kind in (same, ~same)]
+    usual = [median(pairs[kind & known]) if (kind & known).any() else 0.0 for kind in (same, ~same)]
     own = block_medians(pairs, labels, fewest=_FEWEST_OF_A_BLOCK, of_a_group=1)
     expected = np.exp(np.where(np.isnan(own), np.where(np.eye(k, dtype=bool), *usual), own))
     rest = (pairs - np.log(expected)[labels[first], labels[second]])[known]
-    spread = max(1.4826 * float(np.median(np.abs(rest))), _LEAST_SPREAD) if len(rest) else _LEAST_SPREAD
+    spread = max(1.4826 * median(np.abs(rest)), _LEAST_SPREAD) if len(rest) else _LEAST_SPREAD
     return _Places(
         expected=expected,
         sizes=np.bincount(labels[counted], minlength=k),
@@ -175,7 +175,7 @@ def _best(
     models = np.concatenate([expected + delays[:, None], expected * factors[:, None]])
     rest = level - np.log(models)
     if free is not None:
-        rest[:, free] = level[free] - np.median(level[free])
+        rest[:, free] = level[free] - median(level[free])
     losses = _loss(rest / spread).mean(axis=1)
     at = int(losses.argmin())
     return float(losses[at]), float((models[at] - expected).min())

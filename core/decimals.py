@@ -11,10 +11,10 @@ import json
 import numpy as np
 from numpy.typing import NDArray
 
-_DIGITS = 9
+SIGNIFICANT_DIGITS = 9
 # Powers of ten that a double holds exactly.
-_EXACT_POWERS = 22
-_POWERS = np.array([float(10**power) for power in range(_EXACT_POWERS + 1)])
+EXACT_POWERS = 22
+POWERS = np.array([float(10**power) for power in range(EXACT_POWERS + 1)])
 # Below this power of ten Python writes an exponent.
 _LEAST_PLAIN = -4
 # No number of nine digits takes more characters: "-1000000000000000.0" takes one less.
@@ -52,13 +52,17 @@ def row_texts(array: NDArray[np.float64], separator: str) -> RowTexts:
 def _write_usual(flat: NDArray[np.float64], cells: NDArray[np.uint8]) -> NDArray[np.bool_]:
     """Write the positive numbers from 1e-14 to 1e9 into their rows of ``cells``; (M,) which these are."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        power = _DIGITS - 1 - np.floor(np.log10(flat))
-        usual = (flat > 0) & (power >= 0) & (power <= _EXACT_POWERS)
-        tens = _POWERS[np.where(usual, power, 0).astype(np.intp)]
+        power = SIGNIFICANT_DIGITS - 1 - np.floor(np.log10(flat))
+        usual = (flat > 0) & (power >= 0) & (power <= EXACT_POWERS)
+        tens = POWERS[np.where(usual, power, 0).astype(np.intp)]
         whole = np.rint(flat * tens)
         # The logarithm may round to the next power of ten.
-        usual &= (whole >= 10 ** (_DIGITS - 1)) & (whole < 10**_DIGITS) & (whole / tens == flat)
-    exponent = np.where(usual, _DIGITS - 1 - power, 0).astype(np.int64)
+        usual &= (
+            (whole >= 10 ** (SIGNIFICANT_DIGITS - 1))
+            & (whole < 10**SIGNIFICANT_DIGITS)
+            & (whole / tens == flat)
+        )
+    exponent = np.where(usual, SIGNIFICANT_DIGITS - 1 - power, 0).astype(np.int64)
     for one in np.unique(exponent[usual]).tolist():
         rows = np.flatnonzero(usual & (exponent == one))
         cells[rows, :_WIDTH] = _written(whole[rows].astype(np.int32), one)
@@ -70,31 +74,33 @@ def _written(whole: NDArray[np.int32], exponent: int) -> NDArray[np.uint8]:
 
     Where nothing is to be written stands a zero.
     """
-    digits = np.empty((len(whole), _DIGITS), dtype=np.uint8)
-    for place in range(_DIGITS - 1, -1, -1):
+    digits = np.empty((len(whole), SIGNIFICANT_DIGITS), dtype=np.uint8)
+    for place in range(SIGNIFICANT_DIGITS - 1, -1, -1):
         rest = whole // 10
         digits[:, place] = whole - 10 * rest
         whole = rest
-    count = _DIGITS - (digits[:, ::-1] != 0).argmax(axis=1)
+    count = SIGNIFICANT_DIGITS - (digits[:, ::-1] != 0).argmax(axis=1)
     # A plain number has a digit behind its point at least.
     least = exponent + 2 if exponent >= 0 else 1
-    kept = np.arange(_DIGITS) < np.maximum(count, least)[:, None]
+    kept = np.arange(SIGNIFICANT_DIGITS) < np.maximum(count, least)[:, None]
     digits = np.where(kept, digits + _ZERO, 0).astype(np.uint8)
     text = np.zeros((len(whole), _WIDTH), dtype=np.uint8)
     if exponent >= 0:
         text[:, : exponent + 1] = digits[:, : exponent + 1]
         text[:, exponent + 1] = _POINT
-        text[:, exponent + 2 : _DIGITS + 1] = digits[:, exponent + 1 :]
-        if exponent == _DIGITS - 1:
-            text[:, _DIGITS + 1] = _ZERO
+        text[:, exponent + 2 : SIGNIFICANT_DIGITS + 1] = digits[:, exponent + 1 :]
+        if exponent == SIGNIFICANT_DIGITS - 1:
+            text[:, SIGNIFICANT_DIGITS + 1] = _ZERO
     elif exponent >= _LEAST_PLAIN:
         before = b"0." + b"0" * (-exponent - 1)
         text[:, : len(before)] = np.frombuffer(before, dtype=np.uint8)
-        text[:, len(before) : len(before) + _DIGITS] = digits
+        text[:, len(before) : len(before) + SIGNIFICANT_DIGITS] = digits
     else:
         text[:, 0] = digits[:, 0]
         text[:, 1] = np.where(count > 1, _POINT, 0)
-        text[:, 2 : _DIGITS + 1] = digits[:, 1:]
+        text[:, 2 : SIGNIFICANT_DIGITS + 1] = digits[:, 1:]
         after = f"e-{-exponent:02d}".encode()
-        text[:, _DIGITS + 1 : _DIGITS + 1 + len(after)] = np.frombuffer(after, dtype=np.uint8)
+        text[:, SIGNIFICANT_DIGITS + 1 : SIGNIFICANT_DIGITS + 1 + len(after)] = np.frombuffer(
+            after, dtype=np.uint8
+        )
     return text

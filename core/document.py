@@ -28,7 +28,7 @@ from netprobe.core.matrix import Ready, SideFile, round_float
 MAX_DOCUMENT_BYTES = 1024**3
 HEADER_KEYS = ("schema", "created_at", "generator", "seed", "parents")
 TIME_STAMP_KEYS = frozenset({"created_at"})
-_NESTING = frozenset({dict, list})
+_NESTING = frozenset({dict, list, RowTexts})
 _SCHEMA_NAME = re.compile(r"netprobe\.([a-z_]+)/(\d{1,9})\.(\d{1,9})")
 
 

@@ -22,17 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import PlainSerializer, PlainValidator, SerializationInfo, ValidationInfo, WithJsonSchema
 
-from netprobe.core.decimals import row_texts
+from netprobe.core.decimals import EXACT_POWERS, POWERS, SIGNIFICANT_DIGITS, row_texts
 
 FloatMatrix = NDArray[np.float64]
 INLINE_HOSTS = 256
-SIGNIFICANT_DIGITS = 9
 # Readings hardly compress, and least where most time is spent on it.
 _QUICK = 1
 _NPY_HEADER_LIMIT = 1 << 16
-# Powers of ten that a double holds exactly, and how near to a tie a scaled number is left to its decimal text.
-_EXACT_POWERS = 22
-_POWERS = np.array([float(10**power) for power in range(_EXACT_POWERS + 1)])
+# How near to a tie a scaled number is left to its decimal text.
 _NEAR_TIE = 1e-5
 _DIGESTS: dict[int, tuple[weakref.ref[NDArray[Any]], str]] = {}
 _PLAIN_CELLS = frozenset({float, int, type(None)})
@@ -86,8 +83,8 @@ def rounded(array: FloatMatrix) -> FloatMatrix:
     flat = np.array(array, dtype=np.float64).ravel()
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         power = SIGNIFICANT_DIGITS - 1 - np.floor(np.log10(np.abs(flat)))
-        usual = (power >= 0) & (power <= _EXACT_POWERS)
-        tens = _POWERS[np.where(usual, power, 0).astype(np.intp)]
+        usual = (power >= 0) & (power <= EXACT_POWERS)
+        tens = POWERS[np.where(usual, power, 0).astype(np.intp)]
         scaled = flat * tens
         digits = np.rint(scaled)
         size = np.abs(scaled)

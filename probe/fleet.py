@@ -111,11 +111,11 @@ class Fleet:
         self._on_event(AgentsUp(up=len(self.alive), total=len(hosts), elapsed_s=self._clock() - began))
 
     async def run(
-        self, work: Callable[[], Coroutine[Any, Any, None]], stop: asyncio.Event
+        self, work: Callable[[], Coroutine[Any, Any, None]], stop: asyncio.Event | None
     ) -> tuple[bool, float]:
         """Bring the agents up, do ``work``, and leave no agent, however that ends.
 
-        Whether ``stop`` was set first, and the seconds since the agents were up.
+        Whether ``stop`` (None: it cannot be) was set first, and the seconds since the agents were up.
         """
         began = self._clock()
 

@@ -140,10 +140,6 @@ class Journal:
             raise
         return journal, record
 
-    def visit(self, visit: VisitResult) -> None:
-        """Append a visit."""
-        self.visits([visit])
-
     def visits(self, visits: Sequence[VisitResult]) -> None:
         """Append visits, a line each, in one write."""
         self._append(_lines(visits))
@@ -180,7 +176,7 @@ def _lines(visits: Sequence[VisitResult]) -> bytes:
     table, seq, sent_at_s, rtt_s = None, b"", b"", b""
     parts: list[bytes] = []
     for visit in visits:
-        if visit.samples is not table:
+        if visit.stop > visit.start and visit.samples is not table:
             table = visit.samples
             seq = table.seq.astype("<u4").tobytes()
             sent_at_s = seconds(table.sent_at).astype("<f8", copy=False).tobytes()
@@ -207,7 +203,7 @@ def _head(v: VisitResult) -> str:
                 rest += f',"{key}":{_encode(reading.model_dump(mode="json"))}'
     return (
         f'{{"visit":{{"src":{v.src},"dst":{v.dst},"round":{v.round},'
-        f'"started_s":{v.started_s!r},"duration_s":{v.duration_s!r},'
+        f'"started_s":{float(v.started_s)!r},"duration_s":{float(v.duration_s)!r},'
         f'"measurement":{_text(v.measurement)},"method":{_text(v.method)},'
         f'"src_port":{"null" if v.src_port is None else v.src_port},'
         f'"dst_port":{"null" if v.dst_port is None else v.dst_port},"stamps":{_text(v.stamps)},'

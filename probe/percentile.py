@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+_Value = TypeVar("_Value", float, NDArray[np.float64])
 
 
 def percentiles(samples: NDArray[np.float64], wanted: Iterable[float]) -> list[float]:
@@ -18,9 +21,7 @@ def percentiles(samples: NDArray[np.float64], wanted: Iterable[float]) -> list[f
     found = []
     for percent in wanted:
         below, above, share = _place(len(ordered), percent)
-        low, high = ordered[below], ordered[above]
-        step = high - low
-        found.append(low + step * share if share < 0.5 else high - step * (1 - share))
+        found.append(_between(ordered[below], ordered[above], share))
     return found
 
 
@@ -30,10 +31,14 @@ def row_percentiles(samples: NDArray[np.float64], wanted: Iterable[float]) -> ND
     found = []
     for percent in wanted:
         below, above, share = _place(ordered.shape[1], percent)
-        low, high = ordered[:, below], ordered[:, above]
-        step = high - low
-        found.append(low + step * share if share < 0.5 else high - step * (1 - share))
+        found.append(_between(ordered[:, below], ordered[:, above], share))
     return np.stack(found, axis=1)
+
+
+def _between(low: _Value, high: _Value, share: float) -> _Value:
+    """As numpy interpolates, to the bit."""
+    step = high - low
+    return low + step * share if share < 0.5 else high - step * (1 - share)
 
 
 def _place(count: int, percent: float) -> tuple[int, int, float]:

@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 NS_PER_S = 1e9
 _MOST_EXACT_NS = float(1 << 53)
 _RECORD = np.dtype([("seq", ">u4"), ("sent_at_ns", ">i8"), ("rtt_ns", ">i8")])
-RECORD_BYTES = _RECORD.itemsize
-"""Of a sample as it travels."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -23,7 +23,7 @@ from netprobe.probe.visits import VisitResult, spent_s
 
 Clock = Callable[[], float]
 LATE_S = 0.5
-"""A visit that takes this much longer than twice its cost makes the session ask its agents whether they live."""
+"""A visit that takes this much longer than twice its cost makes the scheduler ask its agents whether they live."""
 ANSWER_S = 1.0
 """An agent that answers no ping for so long is silent: its links wait for a later round. Whether it hangs
 (``ScanOptions.silence_s``) is found out meanwhile: it costs one short wait, not one a round."""

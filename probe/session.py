@@ -20,7 +20,7 @@ from netprobe.probe.options import ScanOptions
 from netprobe.probe.phase import Phase, links_at_once
 from netprobe.probe.result import ScanOutcome, build_outcome
 from netprobe.probe.scheduler import Clock, Scheduler
-from netprobe.probe.stopping import run_stoppable, until_stopped
+from netprobe.probe.stopping import run_stoppable
 from netprobe.probe.visits import VisitResult
 
 __all__ = ["Phase", "links_at_once", "measure", "run_scan"]
@@ -71,26 +71,20 @@ async def measure(
 
     async def work() -> None:
         nonlocal duration
-        await fleet.start()
         scheduler.void_replaced(boots or {})
         scheduler.note_hosts()
-        if audit is not None:
-            await audit.start()
-        if len(hosts) > 1:
-            await scheduler.run()
-        duration = scheduler.elapsed_s
+        try:
+            if audit is not None:
+                await audit.start()
+            if len(hosts) > 1:
+                await scheduler.run()
+        finally:
+            duration = scheduler.elapsed_s
         if audit is not None:
             await audit.end()
 
-    interrupted = False
-    try:
-        interrupted = await until_stopped(work(), stop)
-        duration = scheduler.elapsed_s if duration is None else duration
-    finally:
-        try:
-            await fleet.end()
-        finally:
-            fleet.kill()
+    interrupted, _seconds = await fleet.run(work, stop)
+    duration = scheduler.elapsed_s if duration is None else duration
     if audit is not None:
         for text in audit.warnings(scheduler.visits):
             on_event(ScanWarning(text=text))

@@ -38,8 +38,11 @@ class Visit:
         self._round.ended(self)
 
     def take_task(self, task: asyncio.Task[Readings]) -> None:
-        """Its coroutine has ended."""
+        """Its coroutine has ended: by itself, or because its round was given up, which asks for nothing more."""
+        if self not in self._round.pending:
+            return
         if task.cancelled():
+            self.take(TaskFailedError("it was given up"))
             return
         error = task.exception()
         self.take(task.result() if error is None else error)
@@ -104,12 +107,15 @@ class Round:
     def flush(self) -> None:
         """Deliver the visits that have ended."""
         ended, self._ended = self._ended, []
+        # What is no fault of an agent ends the round, and costs no other visit its readings.
+        faults = [visit.outcome for visit in ended if _is_fault(visit.outcome)]
         try:
-            if ended:
-                self._deliver(self._results(ended))
+            if good := [visit for visit in ended if not _is_fault(visit.outcome)]:
+                self._deliver(self._results(good))
         except Exception as error:
-            if not self.over.done():
-                self.over.set_exception(error)
+            faults.append(error)
+        if faults and not self.over.done():
+            self.over.set_exception(faults[0])  # type: ignore[arg-type]
         self.pending.difference_update(ended)
         if not self.pending:
             self._stop_timer()
@@ -179,13 +185,17 @@ class Round:
             reason = f"the agent sent {outcome}"
         elif isinstance(outcome, TimeoutError):
             reason = f"the agent gave no result within {self._method.deadline_s:.1f} s"
-        elif isinstance(outcome, (AgentLostError, TaskFailedError)):
-            return [{"reason": f"{visit.src.outcome.host.name}: {outcome}"}]
         else:
-            raise outcome
+            return [{"reason": f"{visit.src.outcome.host.name}: {outcome}"}]
         if visit.src.connection is not None:
             visit.src.connection.lose(reason)
         return [{"reason": f"{visit.src.outcome.host.name}: {reason}"}]
+
+
+def _is_fault(outcome: object) -> bool:
+    """Whether a visit ended by what is no fault of its agent."""
+    of_agents = (AgentLostError, TaskFailedError, ProtocolError, TimeoutError)
+    return isinstance(outcome, BaseException) and not isinstance(outcome, of_agents)
 
 
 async def _coroutine(method: Method, src: Member, dst: Member, context: VisitContext) -> Readings:

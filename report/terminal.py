@@ -13,7 +13,7 @@ from rich.text import Text
 
 from netprobe.core.map import Map
 from netprobe.core.matrix import FloatMatrix
-from netprobe.core.medians import median, quantile
+from netprobe.core.medians import median, quantile, row_medians
 from netprobe.core.plan import OrderPlan
 from netprobe.core.scan import Scan
 from netprobe.report.missing import missing_lines
@@ -104,12 +104,8 @@ def _shrink(cells: FloatMatrix, step: int) -> FloatMatrix:
     size = -(-len(cells) // step)
     padded = np.full((size * step, size * step), np.nan)
     padded[: len(cells), : len(cells)] = cells
-    # NaN sorts last, so the known ones stand in front; of an even number the middle is the mean of two.
-    blocks = np.sort(padded.reshape(size, step, size, step).swapaxes(1, 2).reshape(size, size, -1), axis=2)
-    known = np.isfinite(blocks).sum(axis=2)
-    at = np.stack([np.maximum(known - 1, 0) // 2, known // 2], axis=2)
-    small = np.take_along_axis(blocks, at, axis=2).mean(axis=2)
-    return np.asarray(np.where(known > 0, small, np.nan))
+    blocks = padded.reshape(size, step, size, step).swapaxes(1, 2).reshape(size * size, -1)
+    return row_medians(blocks, none=np.nan).reshape(size, size)
 
 
 def _marks(encoding: str) -> tuple[str, str]:

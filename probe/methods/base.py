@@ -59,8 +59,8 @@ class Method(Protocol):
     async def visit(self, src: Member, dst: Member, context: VisitContext) -> list[dict[str, Any]]:
         """Measure ``src`` -> ``dst``, both up: the fields of one VisitResult or more (one a source port).
 
-        Raises AgentLostError, TaskFailedError, ProtocolError and TimeoutError, of ``src`` alone; the session
-        makes a reason of each, and ends an agent that breaks the protocol or gives no result.
+        Raises AgentLostError, TaskFailedError, ProtocolError and TimeoutError, of ``src`` alone; its round
+        (``visiting.Round``) makes a reason of each, and ends an agent that breaks the protocol or gives no result.
         A reading that failed for another cause is a field ``reason``.
         """
         ...

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from netprobe.core.scan import Measurement
-from netprobe.probe.agent.messages import ProtocolError
+from netprobe.probe.agent.messages import SAMPLE_BYTES, ProtocolError
 from netprobe.probe.agent.packet import PACKET_BYTES
 from netprobe.probe.fleet import Member
 from netprobe.probe.methods.base import Cost, VisitContext
@@ -20,7 +20,7 @@ from netprobe.probe.methods.series import (
     series_message,
 )
 from netprobe.probe.options import ScanOptions
-from netprobe.probe.samples import NS_PER_S, RECORD_BYTES, SampleColumns
+from netprobe.probe.samples import NS_PER_S, SampleColumns
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 _UDP_BYTES = 8
@@ -110,7 +110,7 @@ class Stamp:
         records = [answer["samples"] for answer in said]
         found = checked_answers(
             said,
-            [len(part) // RECORD_BYTES for part in records],
+            [len(part) // SAMPLE_BYTES for part in records],
             SampleColumns.of_bytes(b"".join(records)),
             self._options.probes_per_visit,
             within_ns=self._within_ns,

@@ -28,8 +28,8 @@ def journal_path(tmp_path: Path) -> Path:
     path = tmp_path / "scan.journal"
     with Journal(path, hosts_named("a", "b", "c"), ScanOptions().as_dict()) as journal:
         journal.note(host="c", status="unreachable", reason="no route to it")
-        journal.visit(visit(0, 1, [1e-4, 1.5e-4, 0.1], dst_port=4000))
-        journal.visit(visit(1, 0, [], sent=100, received=0, reason="no answer"))
+        journal.visits([visit(0, 1, [1e-4, 1.5e-4, 0.1], dst_port=4000)])
+        journal.visits([visit(1, 0, [], sent=100, received=0, reason="no answer")])
     return path
 
 
@@ -61,7 +61,7 @@ def test_a_torn_last_line_costs_that_line_only(journal_path: Path) -> None:
 
 def test_visits_are_on_disk_before_the_journal_is_closed(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j", hosts_named("a", "b"), {})
-    journal.visit(visit(0, 1, [1e-4]))
+    journal.visits([visit(0, 1, [1e-4])])
     assert len(read_journal(tmp_path / "j").visits) == 1
     journal.close()
     journal.close()
@@ -241,7 +241,7 @@ def test_a_reopened_journal_goes_on_after_its_last_whole_line(journal_path: Path
     journal, record = Journal.reopen(journal_path)
     assert record.torn and len(record.visits) == 2
     with journal:
-        journal.visit(visit(2, 0, [2e-4]))
+        journal.visits([visit(2, 0, [2e-4])])
         with pytest.raises(InputError, match="another scan"):
             Journal.reopen(journal_path)
     assert journal_path.read_bytes().startswith(whole)

@@ -163,3 +163,48 @@ def test_what_has_ended_is_kept_when_the_round_is_given_up() -> None:
 
     (lot,) = in_a_round(body)
     assert [visit.src for visit in lot] == [0]
+
+
+class Odd:
+    """A method whose visits end as they are told to, by the index of their source."""
+
+    deadline_s = 5.0
+
+    def __init__(self, ends: dict[int, BaseException]) -> None:
+        self._ends = ends
+        self.measurement = Stamp(OPTIONS).measurement
+
+    async def visit(self, src: Member, dst: Member, context: VisitContext) -> list[dict[str, Any]]:
+        await asyncio.sleep(0)
+        if src.index in self._ends:
+            raise self._ends[src.index]
+        return [{"reason": f"{src.index} was read"}]
+
+
+@pytest.mark.parametrize(("end", "fault"), [(KeyError("bug"), True), (asyncio.CancelledError(), False)])
+def test_a_visit_that_ends_as_none_should_costs_no_other_its_reading(end: BaseException, fault: bool) -> None:
+    """Neither what the others read that ended with it, nor the end of the round."""
+    delivered: list[VisitResult] = []
+
+    async def main() -> None:
+        method: Any = Odd({2: end})
+        members = [Member(index=i, outcome=HostOutcome(host=make_host(f"h{i}"))) for i in range(8)]
+        round_ = Round(
+            method,
+            method.measurement,
+            VisitContext(round=0, hosts=8, beside=3),
+            clock=asyncio.get_running_loop().time,
+            zero_s=0.0,
+            deliver=delivered.extend,
+        )
+        round_.begin([(members[i], members[i + 1], None) for i in range(0, 8, 2)])
+        if fault:
+            with pytest.raises(KeyError, match="bug"):
+                await asyncio.wait_for(round_.over, 30)
+        else:
+            await asyncio.wait_for(round_.over, 30)
+
+    asyncio.run(main())
+    reasons = {visit.src: visit.reason for visit in delivered}
+    assert {src: reasons[src] for src in (0, 4, 6)} == {src: f"{src} was read" for src in (0, 4, 6)}
+    assert reasons.get(2) == (None if fault else "h2: it was given up")
