@@ -10,6 +10,8 @@ from netprobe.core.document import Document, Record
 from netprobe.core.map import Group
 from netprobe.core.scan import DocumentStatus, ScannedHost
 
+MOST_BYTES_PER_S = 1e14
+"""100 TB/s: no card and no uplink carries more."""
 LimitedBy = Literal["itself", "one_of", "hosts", "cpu"]
 """What held the flows back: the resource, one of several that cannot be told apart, the hosts at its ends
 (so that it carries at least this much), or their processors."""
@@ -26,9 +28,9 @@ class Resource(Record):
     """``tx:HOST``, ``rx:HOST``, ``up:GROUP``, ``down:GROUP``."""
     kind: str
     """``host_tx``, ``host_rx``, ``group_up``, ``group_down``; later versions may have more."""
-    bytes_per_s: float | None = Field(default=None, ge=0)
-    low_bytes_per_s: float | None = Field(default=None, ge=0)
-    high_bytes_per_s: float | None = Field(default=None, ge=0)
+    bytes_per_s: float | None = Field(default=None, ge=0, le=MOST_BYTES_PER_S)
+    low_bytes_per_s: float | None = Field(default=None, ge=0, le=MOST_BYTES_PER_S)
+    high_bytes_per_s: float | None = Field(default=None, ge=0, le=MOST_BYTES_PER_S)
     """The interval is of 95 % over the slices of the tests."""
     limited_by: LimitedBy | None = None
     one_of: list[str] = Field(default_factory=list)
@@ -95,6 +97,11 @@ class Capacity(Document):
         names = {host.name for host in self.hosts}
         if len(names) != len(self.hosts):
             raise ValueError("two hosts have the same name")
+        grouped = [name for group in self.groups for name in group.hosts]
+        if not set(grouped) <= names:
+            raise ValueError("a group has a host that is not listed")
+        if len(set(grouped)) != len(grouped) or len({group.id for group in self.groups}) != len(self.groups):
+            raise ValueError("two groups share a host or an id")
         ids = [resource.id for resource in self.resources]
         if len(set(ids)) != len(ids):
             raise ValueError("two resources have the same id")

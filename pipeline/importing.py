@@ -83,7 +83,8 @@ def _scaled(readings: Readings, factor: float, *, transposed: bool) -> dict[str,
     made: dict[int, FloatMatrix] = {}
     for matrix in readings.statistics.values():
         if id(matrix) not in made:
-            made[id(matrix)] = np.asarray((matrix.T if transposed else matrix) * factor)
+            with np.errstate(over="ignore"):  # what is then infinite is refused
+                made[id(matrix)] = np.asarray((matrix.T if transposed else matrix) * factor)
     return {key: made[id(matrix)] for key, matrix in readings.statistics.items()}
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+from numpy.typing import NDArray
 
 from netprobe.core.matrix import round_float
 from netprobe.core.plan import Objective, RandomOrders
@@ -17,10 +20,23 @@ AT_ONCE = 2_000_000
 PERCENTAGES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
 
 
-def random_orders(
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DrawnOrders:
+    """Orders (K, N) of hosts, and what each costs (K,), in seconds."""
+
+    orders: NDArray[np.intp]
+    costs: NDArray[np.float64]
+
+    @property
+    def dearest(self) -> list[int]:
+        """The one that costs most."""
+        return [int(host) for host in self.orders[self.costs.argmax()]]
+
+
+def drawn_orders(
     model: CostModel, objective: Objective, link_cost: LinkCost, *, seed: int, root: int | None = None
-) -> RandomOrders:
-    """Costs of random orders of all hosts, drawn by ``seed``: as many as are quickly priced, 50 to 1000.
+) -> DrawnOrders:
+    """Random orders of all hosts, drawn by ``seed``: as many as are quickly priced, 50 to 1000.
 
     With ``root`` that host is rank 0 of all, as it is of the order that they are compared with: for what is no ring
     rank 0 may cost more than any other, most of all where the number of hosts is no power of two.
@@ -39,8 +55,14 @@ def random_orders(
     else:
         step = max(AT_ONCE // max(transfers, 1), 1)
         costs = np.concatenate([model.costs(orders[i : i + step], link_cost) for i in range(0, count, step)])
+    return DrawnOrders(orders=orders, costs=costs)
+
+
+def random_orders(drawn: DrawnOrders) -> RandomOrders:
+    """What they cost, for a plan."""
+    costs = drawn.costs
     return RandomOrders(
-        orders=count,
+        orders=len(costs),
         mean_s=round_float(float(costs.mean())),
         least_s=round_float(float(costs.min())),
         most_s=round_float(float(costs.max())),

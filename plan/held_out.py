@@ -130,10 +130,10 @@ def choose(
     """
     # A plan never makes the given order dearer on the map itself.
     able = [kind for kind in costs if costs[kind] <= costs["given"]]
+    others = able if alike else [kind for kind in able if kind != "given"] or able
     if held_out:
         # A polished order is an annealed one that was gone over once more.
         judged = {kind: held_out.get("annealed" if kind == "polished" else kind, math.inf) for kind in able}
-        others = able if alike else [kind for kind in able if kind != "given"] or able
         best = min(others, key=lambda kind: (judged[kind], search_costs[kind]))
         if (
             best == "leaf"
@@ -160,5 +160,10 @@ def choose(
         if not plainly:
             return Choice(kind=best, why=f"nothing costs {SURELY:.0%} less on readings held out")
         return Choice(kind=best, why="least cost on readings held out")
-    best = min(able, key=lambda kind: (search_costs[kind], kind != "given"))
+    if alike:
+        best = min(able, key=lambda kind: (search_costs[kind], kind != "given"))
+    else:
+        best = min(others, key=lambda kind: (search_costs[kind], kind != "ring"))
+        if search_costs["given"] <= search_costs[best] * (1 - CLOSE):
+            best = "given"
     return Choice(kind=best, why="least cost on the map; no reading was held out")

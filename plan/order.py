@@ -31,7 +31,7 @@ from netprobe.plan.candidates import (
     worst_candidate,
 )
 from netprobe.plan.costs import CostModel, LinkCost, cost_model
-from netprobe.plan.figures import random_orders
+from netprobe.plan.figures import DrawnOrders, drawn_orders, random_orders
 from netprobe.plan.held_out import Links, Readings, choose, held_out_costs
 from netprobe.plan.matrices import impossible, needed
 from netprobe.plan.order_proof import crossings_of, group_by_host, verify_order_plan
@@ -108,6 +108,10 @@ def build_order_plan(
     def named(order: Sequence[int]) -> list[str]:
         return [names[kept[at]] for at in order]
 
+    @functools.cache
+    def draw() -> DrawnOrders:
+        return drawn_orders(model, objective, link, seed=seed, root=None if model.name in RINGS else given[0])
+
     if keep_given is not None:
         found = {"kept_given": keep_given, "cost_s": round_float(cost_given)}
         order = given
@@ -133,9 +137,7 @@ def build_order_plan(
             "cost_s": round_float(cost),
             "lower_bound_s": round_float(bound),
             "gap": gap(round_float(cost), round_float(bound)),
-            "cost_random": random_orders(
-                model, objective, link, seed=seed, root=None if model.name in RINGS else given[0]
-            ),
+            "cost_random": random_orders(draw()),
             "held_out": _held_out(readings, held, choice.kind),
             "solver": OrderSolver(
                 kind=choice.kind,
@@ -158,7 +160,11 @@ def build_order_plan(
             ),
         }
     if maximize:
-        worst = worst_candidate(model, objective, link, given, seed=seed, iterations=iterations)
+        sought = worst_candidate(model, objective, link, given, seed=seed, iterations=iterations)
+        worst = max(
+            (sought, turned(draw().dearest, given[0], model)),
+            key=lambda one: price(model, objective, one, link),
+        )
         found |= {
             "cost_worst_s": round_float(price(model, objective, worst, link)),
             "order_worst": named(worst),

@@ -22,6 +22,8 @@ Orders = NDArray[np.intp]
 
 ALIKE = 0.05
 """Resources of a kind within so much of their median count as equal: no test of a second tells them apart."""
+LEAST_BYTES_PER_S = 1.0
+"""What carries less is taken to carry nothing that was measured."""
 MOST_CELLS = 1 << 19
 """Transfers of all orders together that are priced at once."""
 
@@ -98,7 +100,7 @@ def pooled_rates(resources: Iterable[Resource]) -> dict[str, float]:
     """Bytes a second of each resource; those of a kind that are alike get the median of their kind."""
     by_kind: dict[str, dict[str, float]] = {}
     for one in resources:
-        if one.bytes_per_s:
+        if one.bytes_per_s is not None and one.bytes_per_s >= LEAST_BYTES_PER_S:
             by_kind.setdefault(one.kind, {})[one.id] = one.bytes_per_s
     rates: dict[str, float] = {}
     for read in by_kind.values():
