@@ -17,15 +17,15 @@ from pathlib import Path
 import numpy as np
 from _tables import heading, quantile, table
 
-from netprobe.core.document import load_document
+from netprobe.core.documents.document import load_document
+from netprobe.core.documents.scan import Scan
 from netprobe.core.hosts import read_hosts_file
-from netprobe.core.scan import Scan
 from netprobe.lab import Lab, parse_spec, temporary
-from netprobe.probe.events import Event, RoundDone, ignore
-from netprobe.probe.journal import read_journal
-from netprobe.probe.options import ScanOptions
-from netprobe.probe.session import run_scan
-from netprobe.probe.via import parse_via
+from netprobe.probe.launchers.via import parse_via
+from netprobe.probe.records.events import Event, RoundDone, ignore
+from netprobe.probe.records.journal import read_journal
+from netprobe.probe.records.options import ScanOptions
+from netprobe.probe.scan.session import run_scan
 
 SPEC = "{name: faults, racks: [16, 16, 16, 16], delay_inside: 100us, delay_between: 300us}"
 

@@ -20,7 +20,7 @@ from scan import family, memory_bytes
 
 from netprobe.core.hosts import read_hosts_file
 from netprobe.lab import Lab, LabSpec, temporary
-from netprobe.probe.rounds import Link, two_passes
+from netprobe.probe.rounds.circle import Link, two_passes
 
 PROBES, PERIOD_S = 100, 0.001
 SPEC = {"name": "fleet", "racks": [16, 16, 16, 16]}

@@ -16,17 +16,17 @@ from _tables import heading, table
 
 from netprobe.core.hosts import read_hosts_file
 from netprobe.lab import Lab, parse_spec, temporary
-from netprobe.pipeline.goodput import GoodputRequest, Watched, goodput_phases
-from netprobe.probe.chooser import RoundRobin
-from netprobe.probe.events import ignore
-from netprobe.probe.fleet import Fleet
+from netprobe.pipeline.scanning.goodput import GoodputRequest, Watched, goodput_phases
+from netprobe.probe.fleet.fleet import Fleet
+from netprobe.probe.launchers.via import parse_via
 from netprobe.probe.methods.base import VisitContext
 from netprobe.probe.methods.goodput import Goodput
 from netprobe.probe.methods.goodput_options import GoodputOptions, parse_size
 from netprobe.probe.methods.stamp import Stamp
-from netprobe.probe.options import ScanOptions
-from netprobe.probe.session import Phase, run_scan
-from netprobe.probe.via import parse_via
+from netprobe.probe.records.events import ignore
+from netprobe.probe.records.options import ScanOptions
+from netprobe.probe.rounds.chooser import RoundRobin
+from netprobe.probe.scan.session import Phase, run_scan
 
 OPTIONS = ScanOptions(probes_per_visit=30, python=sys.executable)
 CONTEXT = VisitContext(round=0, hosts=2, beside=0)

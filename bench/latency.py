@@ -14,14 +14,14 @@ from pathlib import Path
 
 from _tables import cpu_s, heading, quantile, table
 
+from netprobe.core.documents.scan import Scan
 from netprobe.core.hosts import read_hosts_file
-from netprobe.core.scan import Scan
 from netprobe.lab import Lab, load_spec, temporary
-from netprobe.probe.journal import Journal
-from netprobe.probe.options import ScanOptions
-from netprobe.probe.rounds import two_passes
-from netprobe.probe.session import run_scan
-from netprobe.probe.via import parse_via
+from netprobe.probe.launchers.via import parse_via
+from netprobe.probe.records.journal import Journal
+from netprobe.probe.records.options import ScanOptions
+from netprobe.probe.rounds.circle import two_passes
+from netprobe.probe.scan.session import run_scan
 
 PROBES = 100
 ECHO = Path(__file__).with_name("_user_ping.py")

@@ -30,10 +30,10 @@ LATE = (
     "scipy.optimize",
     "scipy.sparse.csgraph",
     "scipy.sparse.linalg",
-    "netprobe.core.map",
-    "netprobe.core.scan",
+    "netprobe.core.documents.map",
+    "netprobe.core.documents.scan",
     "netprobe.pipeline.files",
-    "netprobe.pipeline.mapping",
+    "netprobe.pipeline.mapping.map_scan",
     "netprobe.report.terminal",
     "array_api_compat.numpy",
 )
@@ -44,8 +44,8 @@ def write_scan(path: Path, n: int, share: float, seed: int) -> None:
     import numpy as np
     from _datacentre import REPORTED, make_fleet
 
-    from netprobe.core.document import write_document
-    from netprobe.core.scan import Measurement, RttStatistics, Scan, ScannedHost
+    from netprobe.core.documents.document import write_document
+    from netprobe.core.documents.scan import Measurement, RttStatistics, Scan, ScannedHost
 
     fleet = make_fleet(n, placement="packed", cell="N3", seed=seed, family=REPORTED)
     rng = np.random.default_rng(seed)
@@ -76,7 +76,7 @@ def _visits(links: Any, names: list[str], rng: Any) -> Any:
     """A visit for each of the (N, N) links, in the order of their rounds."""
     import numpy as np
 
-    from netprobe.core.visits import VisitTable
+    from netprobe.core.documents.visits import VisitTable
 
     src, dst = np.nonzero(links)
     n, count = len(names), len(src)
@@ -102,14 +102,15 @@ def one_map(scan: Path, began_s: float) -> dict[str, float]:
     """
     import importlib
 
-    from netprobe.cli.numerics import load_numerics
+    from netprobe.cli.options.numerics import load_numerics
 
     load_numerics()
     for name in LATE:
         importlib.import_module(name)
-    from netprobe.cli.mapping import map_
-    from netprobe.core import document
-    from netprobe.pipeline import files, mapping
+    from netprobe.cli.commands.mapping import map_
+    from netprobe.core.documents import document
+    from netprobe.pipeline import files
+    from netprobe.pipeline.mapping import map_scan as mapping
 
     spent: dict[str, float] = dict.fromkeys(STAGES, 0.0)
     _timed(document, "load_document", "load", spent)

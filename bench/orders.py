@@ -10,13 +10,13 @@ import numpy as np
 from _tables import heading, table
 from numpy.typing import NDArray
 
-from netprobe.core.matrix import FloatMatrix
-from netprobe.core.scan import Measurement, RttStatistics, Scan, ScannedHost, VisitTable
+from netprobe.core.documents.matrix import FloatMatrix
+from netprobe.core.documents.scan import Measurement, RttStatistics, Scan, ScannedHost, VisitTable
 from netprobe.pipeline import map_scan, plan_order
-from netprobe.pipeline.held_out import readings_of
-from netprobe.plan.anneal_kernels import kernels
+from netprobe.pipeline.planning.held_out import readings_of
 from netprobe.plan.costs import LinkCost, cost_model, latency_only
-from netprobe.plan.leaves import leaf_order
+from netprobe.plan.search.anneal_kernels import kernels
+from netprobe.plan.search.leaves import leaf_order
 
 ALGORITHMS = ("halving-doubling", "double-binary-tree", "bcube")
 LEVELS_S = (8e-6, 15e-6, 30e-6, 60e-6)

@@ -21,13 +21,13 @@ from _tables import heading, table
 
 from netprobe.core.hosts import Host
 from netprobe.probe.agent import messages
-from netprobe.probe.events import Event, RoundDone
-from netprobe.probe.journal import Journal
-from netprobe.probe.launch import Channel
-from netprobe.probe.options import ScanOptions
-from netprobe.probe.result import ScanOutcome
-from netprobe.probe.rounds import two_passes
-from netprobe.probe.session import measure
+from netprobe.probe.launchers.launch import Channel
+from netprobe.probe.records.events import Event, RoundDone
+from netprobe.probe.records.journal import Journal
+from netprobe.probe.records.options import ScanOptions
+from netprobe.probe.records.result import ScanOutcome
+from netprobe.probe.rounds.circle import two_passes
+from netprobe.probe.scan.session import measure
 
 PLANNED = (1024, 4096)
 

@@ -18,19 +18,19 @@ from pathlib import Path
 import numpy as np
 from _tables import heading, table
 
-from netprobe.core.capacity import Capacity
-from netprobe.core.document import load_document
+from netprobe.core.documents.capacity import Capacity
+from netprobe.core.documents.document import load_document
 from netprobe.core.hosts import Host, read_hosts_file
 from netprobe.lab import Lab, LabSpec, temporary
-from netprobe.pipeline.libraries import library_named
+from netprobe.pipeline.verifying.libraries import library_named
 from netprobe.plan import load_plan
 from netprobe.plan.costs import cost_model
-from netprobe.plan.shared_links import shared_time_s, worst_uplink_crossings
-from netprobe.probe.options import ScanOptions
-from netprobe.probe.via import parse_via
-from netprobe.verify.contest import ContestOptions
+from netprobe.plan.costs.shared_links import shared_time_s, worst_uplink_crossings
+from netprobe.probe.launchers.via import parse_via
+from netprobe.probe.records.options import ScanOptions
+from netprobe.verify.comparison import ContestOptions
 from netprobe.verify.correlate import correlate
-from netprobe.verify.library import Library, LibrarySession
+from netprobe.verify.libraries.library import Library, LibrarySession
 from netprobe.verify.run import Contender, Contenders, VerifyOptions, run_verify
 
 PARTS = ("mpi", "gloo", "algorithms", "agents", "prediction")

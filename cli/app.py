@@ -16,7 +16,7 @@ EXIT_CODES = (
 
 
 def _in(module: str, name: str, help_: str) -> Lazy:
-    return Lazy(module=f"netprobe.cli.{module}", name=name, help=help_)
+    return Lazy(module=f"netprobe.cli.commands.{module}", name=name, help=help_)
 
 
 COMMANDS = {

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from netprobe.core.errors import EXIT_BUG, EXIT_INPUT, EXIT_INTERRUPTED, NetprobeError
-from netprobe.core.interrupts import ENDING, interrupt
+from netprobe.core.system.interrupts import ENDING, interrupt
 from netprobe.core.text import printable
 
 

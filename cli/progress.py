@@ -11,7 +11,7 @@ from netprobe.core.text import printable
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from netprobe.probe.events import Event, RoundDone
+    from netprobe.probe.records.events import Event, RoundDone
 
 
 class ScanProgress:
@@ -57,7 +57,7 @@ class ScanProgress:
 
     def on_event(self, event: Event) -> None:
         """Something happened in the scan."""
-        from netprobe.probe import events
+        from netprobe.probe.records import events
 
         if isinstance(event, events.HostUp):
             self._update("starting agents", total=event.total, completed=event.up, detail=f"{event.up} up")

@@ -24,8 +24,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from netprobe.core import namespaces
 from netprobe.core.errors import NetprobeError, PlatformError
+from netprobe.core.system import namespaces
 
 NOTE = "without root: no real-time priority, so round trips are less exact, and no sshd; sudo gives both"
 _LABS_VARIABLE = "NETPROBE_LABS"

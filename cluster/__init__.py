@@ -19,16 +19,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from netprobe.cluster.balanced import sqrt_groups
+from netprobe.cluster.anomalies.outliers import Outliers, find_outliers
+from netprobe.cluster.balanced.sqrt_groups import sqrt_groups
 from netprobe.cluster.find import compare_methods, find_groups
-from netprobe.cluster.judge import judge_locality
-from netprobe.cluster.likeness import ids_like
-from netprobe.cluster.natural import natural_groups
-from netprobe.cluster.outliers import Outliers, find_outliers
+from netprobe.cluster.locality_test import judge_locality
+from netprobe.cluster.natural.natural_groups import natural_groups
 from netprobe.cluster.records import Grouping, Verdict
+from netprobe.cluster.stable_ids import ids_like
 
 if TYPE_CHECKING:
-    from netprobe.cluster.estimator import ConstrainedKMeans
+    from netprobe.cluster.balanced.estimator import ConstrainedKMeans
 
 __all__ = [
     "ConstrainedKMeans",
@@ -47,7 +47,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "ConstrainedKMeans":
-        from netprobe.cluster.estimator import ConstrainedKMeans
+        from netprobe.cluster.balanced.estimator import ConstrainedKMeans
 
         return ConstrainedKMeans
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

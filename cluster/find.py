@@ -11,16 +11,16 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.cluster.balanced import sqrt_groups
-from netprobe.cluster.candidates import best_candidate
-from netprobe.cluster.judge import SIGNIFICANCE, cannot_tell, contrast_of, judge_locality
+from netprobe.cluster.anomalies.slow import rehomed, with_moved
+from netprobe.cluster.balanced.sqrt_groups import sqrt_groups
 from netprobe.cluster.levels import far_hosts, symmetric
-from netprobe.cluster.natural import best_grouping, keep_or_join
-from netprobe.cluster.nested import all_levels
+from netprobe.cluster.locality_test import SIGNIFICANCE, cannot_tell, contrast_of, judge_locality
+from netprobe.cluster.natural.candidates import best_candidate
+from netprobe.cluster.natural.natural_groups import best_grouping, keep_or_join
+from netprobe.cluster.natural.nested import all_levels
+from netprobe.cluster.natural.stability import stability_of
 from netprobe.cluster.records import METHODS, Grouping, Method, Verdict, numbered_by_first_member
 from netprobe.cluster.regroup import MOST_UNTOLD, hidden_chance, is_sparse, untold_share
-from netprobe.cluster.slow import rehomed, with_moved
-from netprobe.cluster.stability import stability_of
 from netprobe.core.errors import InputError
 
 # A far host joins a group when it is nearer to it than to the next one by so many standard errors.

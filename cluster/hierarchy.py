@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.cluster.levels import ends_of, square
-from netprobe.core.dendrogram import cut, joined_at
+from netprobe.core.numeric.dendrogram import cut, joined_at
 
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]

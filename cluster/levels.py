@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.core.errors import InputError
-from netprobe.core.medians import median, quantile, row_medians
+from netprobe.core.numeric.medians import median, quantile, row_medians
 
 Vector = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.core.medians import quantile
+from netprobe.core.numeric.medians import quantile
 from netprobe.embed.arrays import arrays, to_numpy
 
 # Keeps the direction between two coincident points defined; in units of the median distance.

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.core.errors import PlatformError
-from netprobe.core.install import install_command
+from netprobe.core.system.install import install_command
 
 Backend = Literal["auto", "numpy", "torch"]
 BACKENDS: tuple[Backend, ...] = ("auto", "numpy", "torch")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.core.medians import median
+from netprobe.core.numeric.medians import median
 from netprobe.embed.arrays import resolve
 from netprobe.embed.interval import interval_factor
 from netprobe.embed.kriging import direction_noise, settled

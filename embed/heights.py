@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.core.medians import median
+from netprobe.core.numeric.medians import median
 from netprobe.embed.prepare import Prepared
 from netprobe.embed.smooth import LEAST_DISTANCE, alike, product
 

@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.core.medians import median
+from netprobe.core.numeric.medians import median
 from netprobe.embed.adam import AdamFit, fit_adam
 from netprobe.embed.arrays import resolve
 from netprobe.embed.heights import levelled, relative_heights

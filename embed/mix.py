@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.core.medians import median
+from netprobe.core.numeric.medians import median
 from netprobe.embed.methods import Parts
 from netprobe.embed.smooth import LEAST_DISTANCE
 

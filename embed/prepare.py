@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.core.errors import InputError
-from netprobe.core.medians import median
+from netprobe.core.numeric.medians import median
 
 # Two directions whose mean is more than this above the smaller, and more than those of most pairs are, are
 # taken for one good reading and one disturbed one: disturbances only ever add delay.

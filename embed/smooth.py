@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.core.medians import median
+from netprobe.core.numeric.medians import median
 from netprobe.embed.prepare import Prepared
 
 # A zero distance (two machines on one board) is this far from nothing, in units of the median.

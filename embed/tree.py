@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.core.dendrogram import joined_at
+from netprobe.core.numeric.dendrogram import joined_at
 from netprobe.embed.smooth import LEAST_DISTANCE
 
 # Noise of a tree in the forest, in units of what the first tree left over.

@@ -25,21 +25,22 @@ ranks.py      how many ranks each host gets, for everything that is written
 repeated.py   hosts listed once a slot, for batch systems
 """
 
-from netprobe.formats.ansible import read_ansible_inventory
-from netprobe.formats.deepspeed import read_deepspeed_hostfile, write_deepspeed_hostfile
 from netprobe.formats.detect import read_hosts_text
-from netprobe.formats.load import input_files, load_hosts
-from netprobe.formats.lsf import lsf_hosts, read_lsf_counts, read_lsf_hostfile, read_lsf_list
-from netprobe.formats.mpich import mpich_command, read_mpich_machinefile, write_mpich_machinefile
-from netprobe.formats.openmpi import (
+from netprobe.formats.host_lists.ansible import read_ansible_inventory
+from netprobe.formats.host_lists.lsf import lsf_hosts, read_lsf_counts, read_lsf_hostfile, read_lsf_list
+from netprobe.formats.host_lists.pbs import pbs_hosts, read_pbs_nodefile
+from netprobe.formats.host_lists.slurm import expand_nodelist, read_slurm_nodelist, slurm_hosts
+from netprobe.formats.hostfiles.deepspeed import read_deepspeed_hostfile, write_deepspeed_hostfile
+from netprobe.formats.hostfiles.mpich import mpich_command, read_mpich_machinefile, write_mpich_machinefile
+from netprobe.formats.hostfiles.openmpi import (
     openmpi_command,
     openmpi_ranks,
     read_openmpi_hostfile,
     write_openmpi_hostfile,
 )
-from netprobe.formats.pbs import pbs_hosts, read_pbs_nodefile
-from netprobe.formats.plain import read_plain_list, write_plain_list
-from netprobe.formats.ranks import slots_of
+from netprobe.formats.hostfiles.plain import read_plain_list, write_plain_list
+from netprobe.formats.hostfiles.ranks import slots_of
+from netprobe.formats.load import input_files, load_hosts
 from netprobe.formats.registry import (
     FORMATS,
     TOPOLOGY_FORMATS,
@@ -50,7 +51,6 @@ from netprobe.formats.registry import (
     topology_format_named,
     writer_named,
 )
-from netprobe.formats.slurm import expand_nodelist, read_slurm_nodelist, slurm_hosts
 
 __all__ = [
     "FORMATS",

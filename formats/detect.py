@@ -12,10 +12,10 @@ import re
 
 from netprobe.core.errors import HostsError
 from netprobe.core.hosts import Host, parse_hosts_text, text_lines
-from netprobe.formats.ansible import read_ansible_inventory
-from netprobe.formats.mpich import read_mpich_machinefile
-from netprobe.formats.openmpi import MAX_SLOTS_KEYS, SLOTS_KEYS, USER_KEYS, read_openmpi_hostfile
-from netprobe.formats.pbs import read_pbs_nodefile
+from netprobe.formats.host_lists.ansible import read_ansible_inventory
+from netprobe.formats.host_lists.pbs import read_pbs_nodefile
+from netprobe.formats.hostfiles.mpich import read_mpich_machinefile
+from netprobe.formats.hostfiles.openmpi import MAX_SLOTS_KEYS, SLOTS_KEYS, USER_KEYS, read_openmpi_hostfile
 
 NETPROBE = "netprobe"
 _HOST_SLOTS = re.compile(r"[^:\s]+:\d+")

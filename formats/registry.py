@@ -9,9 +9,12 @@ from typing import Protocol
 
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host
-from netprobe.formats import (
+from netprobe.formats.host_lists.ansible import read_ansible_inventory
+from netprobe.formats.host_lists.lsf import read_lsf_hostfile
+from netprobe.formats.host_lists.pbs import read_pbs_nodefile
+from netprobe.formats.host_lists.slurm import read_slurm_nodelist
+from netprobe.formats.hostfiles import (
     deepspeed,
-    dlrover,
     horovod,
     mpich,
     openmpi,
@@ -19,17 +22,13 @@ from netprobe.formats import (
     plain,
     rank_map,
     ray_bundles,
-    topograph,
     torchrun,
 )
-from netprobe.formats import kubernetes_labels as labels
-from netprobe.formats import slurm_hostfile as arbitrary
-from netprobe.formats import slurm_topology as tree
-from netprobe.formats import slurm_topology_yaml as tree_yaml
-from netprobe.formats.ansible import read_ansible_inventory
-from netprobe.formats.lsf import read_lsf_hostfile
-from netprobe.formats.pbs import read_pbs_nodefile
-from netprobe.formats.slurm import read_slurm_nodelist
+from netprobe.formats.hostfiles import slurm_hostfile as arbitrary
+from netprobe.formats.topologies import dlrover, topograph
+from netprobe.formats.topologies import kubernetes_labels as labels
+from netprobe.formats.topologies import slurm_topology as tree
+from netprobe.formats.topologies import slurm_topology_yaml as tree_yaml
 
 
 class Writer(Protocol):

@@ -10,12 +10,12 @@ controller that is no rank host, a hosts file, and the ground truth beside it. S
 
 from __future__ import annotations
 
-from netprobe.lab.build import check_machine, down, down_all, temporary, up
-from netprobe.lab.fleet import Lab, find, list_labs, set_value
-from netprobe.lab.layout import LabHost, Layout, lay_out
-from netprobe.lab.reader import example_names, load_spec, parse_spec
-from netprobe.lab.remains import Remains, remains
-from netprobe.lab.spec import LabSpec
+from netprobe.lab.running.build import check_machine, down, down_all, temporary, up
+from netprobe.lab.running.fleet import Lab, find, list_labs, set_value
+from netprobe.lab.running.remains import Remains, remains
+from netprobe.lab.spec.layout import LabHost, Layout, lay_out
+from netprobe.lab.spec.reader import example_names, load_spec, parse_spec
+from netprobe.lab.spec.spec import LabSpec
 from netprobe.lab.truth import Truth, load_truth, make_truth
 
 __all__ = [

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from netprobe.core.errors import InputError, PlatformError
-from netprobe.lab.layout import NETWORK, ROUTER_ADDRESS, ROUTER_HARDWARE_ADDRESS, LabHost, Layout
+from netprobe.lab.spec.layout import NETWORK, ROUTER_ADDRESS, ROUTER_HARDWARE_ADDRESS, LabHost, Layout
 from netprobe.lab.state import Process
 
 NETNS = Path("/run/netns")

@@ -24,7 +24,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from netprobe.core.errors import InputError, InternalError
-from netprobe.lab.fields import NAME_PATTERN
+from netprobe.lab.spec.fields import NAME_PATTERN
 
 LABS = Path(os.environ.get("NETPROBE_LABS") or "/run/netprobe/labs")
 STATE_FILE = "state.json"

@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field, model_validator
 
-from netprobe.core.document import Document, Record, load_document
-from netprobe.core.matrix import Matrix
-from netprobe.lab.faults import Fault, host_index
-from netprobe.lab.layout import Layout
-from netprobe.lab.spec import LabSpec
+from netprobe.core.documents.document import Document, Record, load_document
+from netprobe.core.documents.matrix import Matrix
+from netprobe.lab.spec.faults import Fault, host_index
+from netprobe.lab.spec.layout import Layout
+from netprobe.lab.spec.spec import LabSpec
 
 
 def rack_id(rack: int) -> str:

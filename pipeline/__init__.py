@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from netprobe.pipeline.capacity import measure_capacity
     from netprobe.pipeline.chain import Chain, ChainOptions, run_chain, run_chain_on_lab
     from netprobe.pipeline.exporting import export_hostfile, export_topology
-    from netprobe.pipeline.mapping import MapOptions, map_scan
-    from netprobe.pipeline.planning import plan_order
+    from netprobe.pipeline.mapping.map_scan import MapOptions, map_scan
+    from netprobe.pipeline.planning.plan_order import plan_order
     from netprobe.pipeline.published import schemas
-    from netprobe.pipeline.scanning import scan
-    from netprobe.pipeline.verifying import verify_order
+    from netprobe.pipeline.scanning.scan import scan
+    from netprobe.pipeline.verifying.verify_order import verify_order
 
 __all__ = [
     "Chain",
@@ -40,17 +40,17 @@ __all__ = [
 _HOMES = {
     "Chain": "chain",
     "ChainOptions": "chain",
-    "MapOptions": "mapping",
+    "MapOptions": "mapping.map_scan",
     "export_hostfile": "exporting",
     "export_topology": "exporting",
-    "map_scan": "mapping",
+    "map_scan": "mapping.map_scan",
     "measure_capacity": "capacity",
-    "plan_order": "planning",
+    "plan_order": "planning.plan_order",
     "run_chain": "chain",
     "run_chain_on_lab": "chain",
-    "scan": "scanning",
+    "scan": "scanning.scan",
     "schemas": "published",
-    "verify_order": "verifying",
+    "verify_order": "verifying.verify_order",
 }
 
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from netprobe.core.capacity import Capacity, CapacityTest, Oversubscription, Resource, TestedFlow
-from netprobe.core.document import check_same_hosts
+from netprobe.core.documents.capacity import Capacity, CapacityTest, Oversubscription, Resource, TestedFlow
+from netprobe.core.documents.document import check_same_hosts
+from netprobe.core.documents.map import Group, Map
+from netprobe.core.documents.scan import Scan, ScannedHost
 from netprobe.core.errors import DocumentError, NothingMeasuredError
 from netprobe.core.hosts import Host
-from netprobe.core.interrupts import signals_held
-from netprobe.core.map import Group, Map
-from netprobe.core.scan import Scan, ScannedHost
+from netprobe.core.system.interrupts import signals_held
 from netprobe.core.text import listed
 from netprobe.pipeline import files
 from netprobe.probe.capacity.estimate import Estimate, estimate
 from netprobe.probe.capacity.run import CapacityOptions, CapacityOutcome, run_capacity
-from netprobe.probe.events import OnEvent, ignore
-from netprobe.probe.launch import Launcher
-from netprobe.probe.options import ScanOptions
+from netprobe.probe.launchers.launch import Launcher
+from netprobe.probe.records.events import OnEvent, ignore
+from netprobe.probe.records.options import ScanOptions
 from netprobe.report.units import count
 
 ONE_GROUP = "the map has one group: hosts are measured among themselves, and there is no uplink to measure"

@@ -11,38 +11,38 @@ from pathlib import Path
 from typing import Literal
 
 from netprobe import lab as lab_
-from netprobe.core.capacity import Capacity
-from netprobe.core.document import load_document
+from netprobe.core.documents.capacity import Capacity
+from netprobe.core.documents.document import load_document
+from netprobe.core.documents.map import Map
+from netprobe.core.documents.plan import Objective, OrderPlan
+from netprobe.core.documents.scan import Scan
+from netprobe.core.documents.verify import Verify
 from netprobe.core.errors import DocumentError, InfeasibleError, InputError
 from netprobe.core.hosts import Host, make_host, read_hosts_file
-from netprobe.core.map import Map
-from netprobe.core.plan import Objective, OrderPlan
-from netprobe.core.scan import Scan
-from netprobe.core.verify import Verify
 from netprobe.formats import format_named, writer_named
 from netprobe.pipeline import files
 from netprobe.pipeline.capacity import NoCapacityError, measure_capacity
-from netprobe.pipeline.coincidence import coincidences
-from netprobe.pipeline.estimating import estimate_scan
 from netprobe.pipeline.exporting import Exported, export_hostfile
-from netprobe.pipeline.mapping import MapOptions, map_scan
-from netprobe.pipeline.measuring import Measuring, phases_for
-from netprobe.pipeline.planning import plan_order
-from netprobe.pipeline.predicting import has_all_rates
-from netprobe.pipeline.resuming import find_earlier
-from netprobe.pipeline.scanning import scan
-from netprobe.pipeline.scoring import Score, score_map
-from netprobe.pipeline.verifying import NothingVerifiedError, verify_order
-from netprobe.plan.order import checked_model
-from netprobe.probe.addressing import check_given
+from netprobe.pipeline.mapping.coincidence import coincidences
+from netprobe.pipeline.mapping.map_scan import MapOptions, map_scan
+from netprobe.pipeline.planning.plan_order import plan_order
+from netprobe.pipeline.planning.predicting import has_all_rates
+from netprobe.pipeline.scanning.estimating import estimate_scan
+from netprobe.pipeline.scanning.measuring import Measuring, phases_for
+from netprobe.pipeline.scanning.resuming import find_earlier
+from netprobe.pipeline.scanning.scan import scan
+from netprobe.pipeline.truth.scoring import Score, score_map
+from netprobe.pipeline.verifying.verify_order import NothingVerifiedError, verify_order
+from netprobe.plan.order.order import checked_model
 from netprobe.probe.capacity.run import MOST_AT_ONCE, CapacityOptions
-from netprobe.probe.estimate import PhaseEstimate
-from netprobe.probe.events import OnEvent, ignore
-from netprobe.probe.launch import Launcher
-from netprobe.probe.options import ScanOptions
-from netprobe.probe.via import parse_via
+from netprobe.probe.fleet.addressing import check_given
+from netprobe.probe.launchers.launch import Launcher
+from netprobe.probe.launchers.via import parse_via
+from netprobe.probe.records.events import OnEvent, ignore
+from netprobe.probe.records.options import ScanOptions
+from netprobe.probe.scan.estimate import PhaseEstimate
 from netprobe.report.units import count
-from netprobe.verify.contest import ContestOptions
+from netprobe.verify.comparison import ContestOptions
 from netprobe.verify.run import LEAST_HOSTS, VerifyOptions
 
 Stage = Literal["scan", "map", "capacity", "plan", "export", "verify"]

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from netprobe.core.document import check_same_hosts
+from netprobe.core.documents.document import check_same_hosts
+from netprobe.core.documents.map import Map
+from netprobe.core.documents.plan import OrderPlan, Plan
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host
-from netprobe.core.map import Map
-from netprobe.core.plan import OrderPlan, Plan
 from netprobe.core.text import listed, one_line
 from netprobe.formats import FORMATS, format_named, slots_of, topology_format_named, writer_named
-from netprobe.pipeline.nesting import nested_switches
+from netprobe.pipeline.mapping.nesting import nested_switches
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,9 +9,9 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from netprobe.core.document import Document, side_path, write_atomically, write_document
+from netprobe.core.documents.document import Document, side_path, write_atomically, write_document
 from netprobe.core.errors import InputError, InterruptedScanError, OutputExistsError
-from netprobe.core.interrupts import noted
+from netprobe.core.system.interrupts import noted
 from netprobe.formats import exported_names
 
 SCAN, MAP, PLAN = "scan.json", "map.json", "plan.json"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from netprobe.core.documents.matrix import FloatMatrix, empty_matrix
+from netprobe.core.documents.scan import Measurement, RttStatistics, Scan, ScannedHost, VisitTable
 from netprobe.core.errors import HostsError, InputError, NothingMeasuredError
 from netprobe.core.hosts import Host, check_hosts, make_host
-from netprobe.core.matrix import FloatMatrix, empty_matrix
-from netprobe.core.scan import Measurement, RttStatistics, Scan, ScannedHost, VisitTable
 from netprobe.formats.matrix import Readings, ReadOptions, Unit, read_matrix, unit_named
 from netprobe.formats.matrix.read import MAX_BYTES
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from netprobe.core.capacity import Capacity
-from netprobe.core.document import Document
-from netprobe.core.map import Map
-from netprobe.core.scan import Scan
-from netprobe.core.verify import Verify
+from netprobe.core.documents.capacity import Capacity
+from netprobe.core.documents.document import Document
+from netprobe.core.documents.map import Map
+from netprobe.core.documents.scan import Scan
+from netprobe.core.documents.verify import Verify
 from netprobe.lab.truth import Truth
 from netprobe.plan.registry import plan_json_schema
 

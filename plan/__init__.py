@@ -21,10 +21,10 @@
 A new kind of plan is a module that ends with one ``register`` call and is imported here.
 """
 
-from netprobe.plan.held_out import Fold, Links, Readings
-from netprobe.plan.link_costs import links_of, message_bytes, one_way_cost_s
-from netprobe.plan.order import build_order_plan
-from netprobe.plan.order_proof import verify_against_map
+from netprobe.plan.order.cross_validation import Fold, Links, Readings
+from netprobe.plan.order.link_costs import links_of, message_bytes, one_way_cost_s
+from netprobe.plan.order.order import build_order_plan
+from netprobe.plan.order.order_proof import verify_against_map
 from netprobe.plan.registry import (
     PlanKind,
     load_plan,
@@ -34,7 +34,7 @@ from netprobe.plan.registry import (
     register,
     verify_plan,
 )
-from netprobe.plan.ring import RingSolution, crossings, ring_cost, solve_ring
+from netprobe.plan.search.ring import RingSolution, crossings, ring_cost, solve_ring
 
 __all__ = [
     "Fold",

@@ -15,9 +15,9 @@ from typing import Any
 from pydantic import Field
 from pydantic.json_schema import models_json_schema
 
-from netprobe.core.document import Document, parse_document, read_json
+from netprobe.core.documents.document import Document, parse_document, read_json
+from netprobe.core.documents.plan import OrderPlan, Plan
 from netprobe.core.errors import DocumentError, InternalError
-from netprobe.core.plan import OrderPlan, Plan
 
 
 @dataclass(frozen=True, kw_only=True)

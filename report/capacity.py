@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.table import Table
 
-from netprobe.core.capacity import Capacity, Resource
+from netprobe.core.documents.capacity import Capacity, Resource
 from netprobe.report.units import count, rate
 
 HOSTS_SHOWN = 64

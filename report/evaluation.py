@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rich.table import Table
 
-from netprobe.cluster.evaluation import Agreement, Evaluation
+from netprobe.cluster.evaluate.evaluation import Agreement, Evaluation
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from netprobe.core.scan import Scan
+from netprobe.core.documents.scan import Scan
 from netprobe.report.units import count, rate
 
 _WAYS = {"tcp": "the agents' own TCP flows"}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from netprobe.core.scan import Measurement, Scan
+from netprobe.core.documents.scan import Measurement, Scan
 from netprobe.core.text import listed
 from netprobe.report.units import count
 

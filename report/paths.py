@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from netprobe.core.matrix import FloatMatrix
-from netprobe.core.scan import Scan
+from netprobe.core.documents.matrix import FloatMatrix
+from netprobe.core.documents.scan import Scan
 from netprobe.report.units import count
 
 _SHOWN = 6

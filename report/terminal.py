@@ -11,11 +11,11 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from netprobe.core.map import Map
-from netprobe.core.matrix import FloatMatrix
-from netprobe.core.medians import median, quantile, row_medians
-from netprobe.core.plan import OrderPlan
-from netprobe.core.scan import Scan
+from netprobe.core.documents.map import Map
+from netprobe.core.documents.matrix import FloatMatrix
+from netprobe.core.documents.plan import OrderPlan
+from netprobe.core.documents.scan import Scan
+from netprobe.core.numeric.medians import median, quantile, row_medians
 from netprobe.report.missing import missing_lines
 from netprobe.report.units import count, rate, seconds
 

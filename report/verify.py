@@ -6,8 +6,8 @@ import statistics
 
 from rich.table import Table
 
+from netprobe.core.documents.verify import RankCorrelation, Verify
 from netprobe.core.text import one_line
-from netprobe.core.verify import RankCorrelation, Verify
 from netprobe.report.units import count, seconds
 
 ROWS_SHOWN = 40

@@ -31,7 +31,7 @@ HEAVY = {"torch", "sklearn", "scapy", "numba"}
 # there is one place to look.
 ONE_MODULE = {("embed", "torch"), ("probe", "scapy")}
 # Modules that may import a heavy package as they load, and must be imported late in their turn.
-LATE = {"netprobe.cluster.estimator"}
+LATE = {"netprobe.cluster.balanced.estimator"}
 AGENT = ROOT / "probe" / "agent"
 AGENT_NAME = "netprobe.probe.agent"
 

@@ -51,7 +51,7 @@ def lab_is_missing() -> str | None:
 @pytest.fixture(scope="session")
 def compiled_switch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The lab's switch, compiled once, with every warning an error."""
-    from netprobe.lab.switch import COMPILE_FLAGS, SOURCE
+    from netprobe.lab.switch.control import COMPILE_FLAGS, SOURCE
 
     path = tmp_path_factory.mktemp("switch") / "switch"
     compiler = shutil.which("cc") or shutil.which("gcc") or "clang"
@@ -64,7 +64,7 @@ def remember_compiling(folder: Path, compiled: Path) -> Path:
 
     It holds all that it needs, for users who may read nothing else. Anything else it leaves to the real one.
     """
-    from netprobe.lab.switch import COMPILE_FLAGS, SOURCE, find_compiler
+    from netprobe.lab.switch.control import COMPILE_FLAGS, SOURCE, find_compiler
 
     folder.mkdir()
     shutil.copy(compiled, folder / "switch")
@@ -97,7 +97,7 @@ def no_compiling(request: pytest.FixtureRequest) -> Iterator[None]:
         return Path(shutil.copy(switch, directory / "switch"))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("netprobe.lab.build.compile_switch", copy)
+        patch.setattr("netprobe.lab.running.build.compile_switch", copy)
         yield
 
 

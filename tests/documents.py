@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from netprobe.core.capacity import Capacity, Resource
-from netprobe.core.map import Map
-from netprobe.core.matrix import FloatMatrix
-from netprobe.core.scan import Measurement, RttStatistics, Scan, ScannedHost, VisitTable
+from netprobe.core.documents.capacity import Capacity, Resource
+from netprobe.core.documents.map import Map
+from netprobe.core.documents.matrix import FloatMatrix
+from netprobe.core.documents.scan import Measurement, RttStatistics, Scan, ScannedHost, VisitTable
 
 INSIDE_S, ACROSS_S = 100e-6, 300e-6
 

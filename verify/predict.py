@@ -8,12 +8,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.core.capacity import Capacity
-from netprobe.core.map import Map
-from netprobe.core.plan import OrderPlan
+from netprobe.core.documents.capacity import Capacity
+from netprobe.core.documents.map import Map
+from netprobe.core.documents.plan import OrderPlan
 from netprobe.plan.costs import cost_model
-from netprobe.plan.link_costs import links_of
-from netprobe.plan.shared_links import SharedLinks
+from netprobe.plan.costs.shared_links import SharedLinks
+from netprobe.plan.order.link_costs import links_of
 
 Orders = NDArray[np.intp]
 

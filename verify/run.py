@@ -10,17 +10,17 @@ from dataclasses import dataclass, field
 from netprobe.core.errors import InputError, NothingMeasuredError
 from netprobe.core.hosts import Host
 from netprobe.plan.costs import CostModel
-from netprobe.probe.agent.collective_program import MAX_BYTES
-from netprobe.probe.events import OnEvent, Step, ignore
-from netprobe.probe.fleet import Fleet
-from netprobe.probe.launch import Launcher
-from netprobe.probe.options import ScanOptions
-from netprobe.probe.result import HostOutcome
-from netprobe.probe.stopping import run_stoppable
-from netprobe.verify.compare import Ratio
-from netprobe.verify.contest import PROPOSED, ContestOptions, Record, compare, survey
-from netprobe.verify.program import MAX_CHANNELS
-from netprobe.verify.proof import proved_program
+from netprobe.plan.costs.programs import proved_program
+from netprobe.plan.schedule.actions import MAX_CHANNELS
+from netprobe.probe.agent.collective.program import MAX_BYTES
+from netprobe.probe.fleet.fleet import Fleet
+from netprobe.probe.fleet.stopping import run_stoppable
+from netprobe.probe.launchers.launch import Launcher
+from netprobe.probe.records.events import OnEvent, Step, ignore
+from netprobe.probe.records.options import ScanOptions
+from netprobe.probe.records.result import HostOutcome
+from netprobe.verify.comparison import PROPOSED, ContestOptions, Record, compare, survey
+from netprobe.verify.ratio import Ratio
 from netprobe.verify.runner import Runner, StoppedRunError
 from netprobe.verify.wire import WireRunner
 

@@ -13,11 +13,11 @@ from collections.abc import Awaitable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from netprobe.core.errors import InputError
-from netprobe.probe.agent.collective_run import barrier_rounds
+from netprobe.plan.schedule.actions import NOBODY, Program
+from netprobe.probe.agent.collective.run import barrier_rounds
 from netprobe.probe.agent.messages import ProtocolError
-from netprobe.probe.connection import AgentLostError, TaskFailedError, text_field, whole_field
-from netprobe.probe.fleet import Member, opened_port
-from netprobe.verify.program import NOBODY, Program
+from netprobe.probe.fleet.connection import AgentLostError, TaskFailedError, text_field, whole_field
+from netprobe.probe.fleet.fleet import Member, opened_port
 from netprobe.verify.runner import Batch, StoppedRunError
 
 Order = tuple[int, ...]

@@ -14,10 +14,10 @@ import numpy as np
 
 from netprobe.core.errors import HostsError, InputError
 from netprobe.core.text import one_line
+from netprobe.formats.host_lists.slurm import expand_nodelist
 from netprobe.formats.matrix.long import check_widths, column_of, number_of, selected
 from netprobe.formats.matrix.readings import Readings, of_links
 from netprobe.formats.matrix.table import table_rows
-from netprobe.formats.slurm import expand_nodelist
 
 NODES = "nodes"
 SUFFIX = "_GBs"

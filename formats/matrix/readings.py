@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from netprobe.core.documents.matrix import FloatMatrix, empty_matrix
 from netprobe.core.errors import InputError
-from netprobe.core.matrix import FloatMatrix, empty_matrix
 from netprobe.core.text import one_line
 
 MAX_MATRIX_HOSTS = 4096

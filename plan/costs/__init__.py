@@ -19,9 +19,9 @@ from netprobe.plan.costs.delta import Evaluation
 from netprobe.plan.costs.exchange import BCube, HalvingDoubling, RecursiveDoubling, ReduceScatter
 from netprobe.plan.costs.link import LinkCost, latency_and_goodput, latency_only
 from netprobe.plan.costs.model import CostModel
-from netprobe.plan.costs.program import check_program
 from netprobe.plan.costs.ring import ChunkedRing, Ring
 from netprobe.plan.costs.tree import DoubleBinaryTree, NcclTree
+from netprobe.plan.schedule.rounds import check_program
 
 MODELS: dict[str, CostModel] = {
     model.name: model

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.core.matrix import FloatMatrix
+from netprobe.core.documents.matrix import FloatMatrix
+from netprobe.plan.bounds.matrices import least_that_holds
 from netprobe.plan.costs.link import LinkCost
-from netprobe.plan.matrices import least_that_holds
 
 Allowed = NDArray[np.bool_]
 

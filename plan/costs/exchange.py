@@ -20,7 +20,7 @@ from netprobe.core.errors import InputError
 from netprobe.plan.costs.bounds import exchange_bound, pairs_bound
 from netprobe.plan.costs.link import LinkCost
 from netprobe.plan.costs.model import RoundModel
-from netprobe.plan.costs.program import (
+from netprobe.plan.schedule.rounds import (
     Collective,
     Round,
     Transfer,

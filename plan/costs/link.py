@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from netprobe.core.documents.matrix import FloatMatrix
 from netprobe.core.errors import InputError
-from netprobe.core.matrix import FloatMatrix
-from netprobe.plan.matrices import checked_costs
+from netprobe.plan.bounds.matrices import checked_costs
 
 Ranks = NDArray[np.intp]
 

@@ -16,11 +16,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.core.matrix import FloatMatrix
+from netprobe.core.documents.matrix import FloatMatrix
 from netprobe.plan.costs.delta import Evaluation, RoundEvaluation
 from netprobe.plan.costs.link import LinkCost, Ranks, checked_orders
 from netprobe.plan.costs.phases import Phases, merged
-from netprobe.plan.costs.program import Collective, Round, Triple, triples
+from netprobe.plan.schedule.rounds import Collective, Round, Triple, triples
 
 Orders = Iterable[Sequence[int]] | NDArray[np.intp]
 

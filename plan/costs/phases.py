@@ -9,9 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
-from netprobe.core.matrix import FloatMatrix
+from netprobe.core.documents.matrix import FloatMatrix
 from netprobe.plan.costs.link import LinkCost, Ranks
-from netprobe.plan.costs.program import Triple
+from netprobe.plan.schedule.rounds import Triple
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from netprobe.plan.bounds import bottleneck_lower_bound, sum_lower_bound
+from netprobe.plan.bounds.rings import bottleneck_lower_bound, sum_lower_bound
 from netprobe.plan.costs.link import LinkCost
 from netprobe.plan.costs.model import RoundModel
 from netprobe.plan.costs.phases import Phases, ring_phases
-from netprobe.plan.costs.program import Round, Transfer
+from netprobe.plan.schedule.rounds import Round, Transfer
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Ring(RoundModel):
         return ring_phases(ranks, 1.0, 1, adds=True)
 
     def lower_bound(self, link_cost: LinkCost) -> float:
-        """Held and Karp's bound (``netprobe.plan.bounds``)."""
+        """Held and Karp's bound (``netprobe.plan.bounds.rings``)."""
         given = self.cost(range(len(link_cost)), link_cost)
         return sum_lower_bound(link_cost.matrix(), given)
 
@@ -79,7 +79,7 @@ class ChunkedRing(RoundModel):
         return ring_phases(ranks, 1.0 / ranks, 2 * (ranks - 1), adds=False)
 
     def lower_bound(self, link_cost: LinkCost) -> float:
-        """The least largest hop that leaves a 2-connected graph (``netprobe.plan.bounds``), each round."""
+        """The least largest hop that leaves a 2-connected graph (``netprobe.plan.bounds.rings``), each round."""
         size = len(link_cost)
         if size < 2:
             return 0.0

@@ -9,13 +9,13 @@ from functools import lru_cache
 
 import numpy as np
 
+from netprobe.core.documents.matrix import FloatMatrix
 from netprobe.core.errors import InternalError
-from netprobe.core.matrix import FloatMatrix
 from netprobe.plan.costs.bounds import tree_bound
 from netprobe.plan.costs.delta import Evaluation
 from netprobe.plan.costs.link import LinkCost, Ranks, checked_orders
 from netprobe.plan.costs.model import Orders
-from netprobe.plan.costs.program import Collective, Round, Transfer, Triple, triples
+from netprobe.plan.schedule.rounds import Collective, Round, Transfer, Triple, triples
 
 HALF = 0.5
 Parents = tuple[int, ...]

@@ -16,7 +16,7 @@ import threading
 
 from . import addresses, dial, identity, messages, tasks
 from .messages import AGENT_VERSION, PROTOCOL
-from .sender import errno_text
+from .stamp.sender import errno_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

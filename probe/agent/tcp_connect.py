@@ -20,7 +20,7 @@ from .listening import bind_in_range, bind_source, family_of
 from .messages import MAX_PROBES, MIN_INTERVAL_NS
 from .pacing import Pacer
 from .round_trips import RoundTrips, series_answer
-from .sender import errno_text
+from .stamp.sender import errno_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

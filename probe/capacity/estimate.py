@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.core.capacity import LimitedBy
+from netprobe.core.documents.capacity import LimitedBy
 from netprobe.probe.capacity.experiments import Experiment
 
 SATURATED_RATIO = 0.9

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from netprobe.probe.chooser import Extent
-from netprobe.probe.rounds import Link, one_pass
+from netprobe.probe.rounds.chooser import Extent
+from netprobe.probe.rounds.circle import Link, one_pass
 
 HOST_PEERS = 3
 """To how many different peers each host sends inside its group: a slow peer must not look like a slow host."""

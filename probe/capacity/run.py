@@ -15,13 +15,13 @@ from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host
 from netprobe.probe.capacity.estimate import Reading
 from netprobe.probe.capacity.experiments import Experiment, experiments
-from netprobe.probe.events import OnEvent, RoundDone, ignore
-from netprobe.probe.fleet import Fleet
-from netprobe.probe.flows import Flow, FlowResult, close_flows, ramp_of, run_flows
-from netprobe.probe.launch import Launcher
-from netprobe.probe.options import ScanOptions
-from netprobe.probe.result import HostOutcome
-from netprobe.probe.stopping import run_stoppable
+from netprobe.probe.fleet.fleet import Fleet
+from netprobe.probe.fleet.stopping import run_stoppable
+from netprobe.probe.flows.flows import Flow, FlowResult, close_flows, ramp_of, run_flows
+from netprobe.probe.launchers.launch import Launcher
+from netprobe.probe.records.events import OnEvent, RoundDone, ignore
+from netprobe.probe.records.options import ScanOptions
+from netprobe.probe.records.result import HostOutcome
 
 SLICES = 10
 MOST_AT_ONCE = 4096

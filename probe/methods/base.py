@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from netprobe.core.scan import Measurement
+from netprobe.core.documents.scan import Measurement
 from netprobe.probe.agent.messages import ProtocolError
-from netprobe.probe.fleet import Member
+from netprobe.probe.fleet.fleet import Member
 
 
 @dataclass(frozen=True, kw_only=True)

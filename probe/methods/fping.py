@@ -6,16 +6,23 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from netprobe.core.scan import Measurement
+from netprobe.core.documents.scan import Measurement
 from netprobe.probe.agent.child import NOT_FOUND
 from netprobe.probe.agent.messages import ProtocolError
-from netprobe.probe.connection import AgentLostError, TaskFailedError, text_field, whole_field
-from netprobe.probe.fleet import Member
-from netprobe.probe.fping_report import MAX_BYTES, Echo, FpingError, FpingReport, parse_report, parse_version
+from netprobe.probe.fleet.connection import AgentLostError, TaskFailedError, text_field, whole_field
+from netprobe.probe.fleet.fleet import Member
 from netprobe.probe.methods.base import Cost, VisitContext
+from netprobe.probe.methods.fping_report import (
+    MAX_BYTES,
+    Echo,
+    FpingError,
+    FpingReport,
+    parse_report,
+    parse_version,
+)
 from netprobe.probe.methods.series import rtt_measurement, series_message
-from netprobe.probe.options import ScanOptions
-from netprobe.probe.samples import NS_PER_S, SampleColumns, Samples, sample_fields
+from netprobe.probe.records.options import ScanOptions
+from netprobe.probe.records.samples import NS_PER_S, SampleColumns, Samples, sample_fields
 
 VERSION_TIMEOUT_S = 15.0
 ECHO_BYTES = 64

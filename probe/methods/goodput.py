@@ -13,14 +13,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from netprobe.core.documents.scan import GoodputReading, Measurement
 from netprobe.core.errors import InputError
-from netprobe.core.scan import GoodputReading, Measurement
 from netprobe.core.text import listed
 from netprobe.probe.agent.messages import ProtocolError
-from netprobe.probe.connection import AgentLostError, TaskFailedError, text_field
-from netprobe.probe.fleet import Member
-from netprobe.probe.iperf3_report import parse_version, version_tuple
-from netprobe.probe.matrices import GOODPUT_KEY
+from netprobe.probe.fleet.connection import AgentLostError, TaskFailedError, text_field
+from netprobe.probe.fleet.fleet import Member
 from netprobe.probe.methods.base import Cost, VisitContext
 from netprobe.probe.methods.goodput_iperf3 import Iperf3Way
 from netprobe.probe.methods.goodput_options import (
@@ -32,7 +30,9 @@ from netprobe.probe.methods.goodput_options import (
     measurement_id,
 )
 from netprobe.probe.methods.goodput_tcp import TcpWay
-from netprobe.probe.options import ScanOptions
+from netprobe.probe.methods.iperf3_report import parse_version, version_tuple
+from netprobe.probe.records.matrices import GOODPUT_KEY
+from netprobe.probe.records.options import ScanOptions
 
 ASSUMED_BYTES_PER_S = 125e6
 """What a timed test is thought to send, for what a scan will cost: a gigabit a second."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from netprobe.core.scan import GoodputReading
+from netprobe.core.documents.scan import GoodputReading
 from netprobe.probe.agent.messages import ProtocolError
-from netprobe.probe.connection import AgentLostError, TaskFailedError
-from netprobe.probe.fleet import Member, opened_port
-from netprobe.probe.iperf3_report import ReportError, parse_report
+from netprobe.probe.fleet.connection import AgentLostError, TaskFailedError
+from netprobe.probe.fleet.fleet import Member, opened_port
 from netprobe.probe.methods.goodput_options import CPU_BOUND, SHORT, longest_s
+from netprobe.probe.methods.iperf3_report import ReportError, parse_report
 
 SERVE_S = 15.0
 STOP_S = 5.0

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from netprobe.core.scan import GoodputReading
+from netprobe.core.documents.scan import GoodputReading
 from netprobe.probe.agent.messages import AGENT_VERSION
-from netprobe.probe.fleet import Member
-from netprobe.probe.flows import Flow, close_flows, ramp_of, run_flows
+from netprobe.probe.fleet.fleet import Member
+from netprobe.probe.flows.flows import Flow, close_flows, ramp_of, run_flows
 from netprobe.probe.methods.goodput_options import CPU_BOUND, SHORT, longest_s
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from netprobe.core.scan import Measurement
-from netprobe.probe.agent.icmp import ECHO_BYTES
-from netprobe.probe.fleet import Member
+from netprobe.core.documents.scan import Measurement
+from netprobe.probe.agent.icmp.sender import ECHO_BYTES
+from netprobe.probe.fleet.fleet import Member
+from netprobe.probe.fleet.scapy_archive import prepare_scapy, scapy_version
 from netprobe.probe.methods.base import Cost, VisitContext
 from netprobe.probe.methods.series import checked_answer, has_samples, rtt_measurement, series_message
-from netprobe.probe.options import ScanOptions
-from netprobe.probe.scapy_archive import prepare_scapy, scapy_version
+from netprobe.probe.records.options import ScanOptions
 
 _PARSE_S = 0.0005
 """For scapy to parse one reply, after the series."""

@@ -9,7 +9,7 @@ from netprobe.probe.methods.fping import Fping
 from netprobe.probe.methods.icmp import Icmp
 from netprobe.probe.methods.stamp import Stamp
 from netprobe.probe.methods.tcp_connect import TcpConnect
-from netprobe.probe.options import ScanOptions
+from netprobe.probe.records.options import ScanOptions
 
 
 def latency_method(options: ScanOptions) -> Method:

@@ -9,20 +9,20 @@ import ipaddress
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from netprobe.core.documents.scan import Measurement, PathReading
 from netprobe.core.errors import InputError
-from netprobe.core.scan import Measurement, PathReading
 from netprobe.probe.agent.messages import ProtocolError
-from netprobe.probe.agent.packet import PACKET_BYTES
-from netprobe.probe.agent.path import MAX_HOPS, TRIES
-from netprobe.probe.agent.path_mtu import LEAST_MTU, MAX_SIZE
-from netprobe.probe.connection import text_field, whole_field
-from netprobe.probe.fleet import Member
-from netprobe.probe.matrices import PATH
+from netprobe.probe.agent.path.mtu import LEAST_MTU, MAX_SIZE
+from netprobe.probe.agent.path.tasks import MAX_HOPS, TRIES
+from netprobe.probe.agent.stamp.packet import PACKET_BYTES
+from netprobe.probe.fleet.connection import text_field, whole_field
+from netprobe.probe.fleet.fleet import Member
+from netprobe.probe.fleet.scapy_archive import prepare_scapy, scapy_version
 from netprobe.probe.methods.base import Cost, VisitContext
 from netprobe.probe.methods.series import network_parameters
-from netprobe.probe.options import ScanOptions
-from netprobe.probe.samples import NS_PER_S
-from netprobe.probe.scapy_archive import prepare_scapy, scapy_version
+from netprobe.probe.records.matrices import PATH
+from netprobe.probe.records.options import ScanOptions
+from netprobe.probe.records.samples import NS_PER_S
 
 LIMIT_S = 10.0
 """For one link: a way whose routers are all silent takes time."""

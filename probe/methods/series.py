@@ -8,14 +8,14 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.core.scan import Measurement, Stamps
+from netprobe.core.documents.scan import Measurement, Stamps
 from netprobe.probe.agent.messages import ProtocolError
-from netprobe.probe.connection import AgentLostError, TaskFailedError, text_field, whole_field
-from netprobe.probe.fleet import Member
-from netprobe.probe.options import ScanOptions
-from netprobe.probe.percentile import percentiles
-from netprobe.probe.samples import NS_PER_S, SampleColumns, Samples, seconds
-from netprobe.probe.visits import RTT
+from netprobe.probe.fleet.connection import AgentLostError, TaskFailedError, text_field, whole_field
+from netprobe.probe.fleet.fleet import Member
+from netprobe.probe.records.options import ScanOptions
+from netprobe.probe.records.percentile import percentiles
+from netprobe.probe.records.samples import NS_PER_S, SampleColumns, Samples, seconds
+from netprobe.probe.records.visits import RTT
 
 _MAX_COUNT = 1 << 40
 _MAX_NS = 1 << 62

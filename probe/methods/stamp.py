@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from netprobe.core.scan import Measurement
+from netprobe.core.documents.scan import Measurement
 from netprobe.probe.agent.messages import SAMPLE_BYTES, ProtocolError
-from netprobe.probe.agent.packet import PACKET_BYTES
-from netprobe.probe.fleet import Member
+from netprobe.probe.agent.stamp.packet import PACKET_BYTES
+from netprobe.probe.fleet.fleet import Member
 from netprobe.probe.methods.base import Cost, VisitContext
 from netprobe.probe.methods.series import (
     SourcePorts,
@@ -19,8 +19,8 @@ from netprobe.probe.methods.series import (
     rtt_measurement,
     series_message,
 )
-from netprobe.probe.options import ScanOptions
-from netprobe.probe.samples import NS_PER_S, SampleColumns
+from netprobe.probe.records.options import ScanOptions
+from netprobe.probe.records.samples import NS_PER_S, SampleColumns
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 _UDP_BYTES = 8

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from netprobe.core.scan import Measurement
+from netprobe.core.documents.scan import Measurement
 from netprobe.probe.agent.messages import ProtocolError
-from netprobe.probe.connection import AgentLostError, TaskFailedError, whole_field
-from netprobe.probe.fleet import OPEN_TIMEOUT_S, Member, open_timeout_s, opened_port
+from netprobe.probe.fleet.connection import AgentLostError, TaskFailedError, whole_field
+from netprobe.probe.fleet.fleet import OPEN_TIMEOUT_S, Member, open_timeout_s, opened_port
 from netprobe.probe.methods.base import Cost, VisitContext
 from netprobe.probe.methods.series import (
     SourcePorts,
@@ -19,7 +19,7 @@ from netprobe.probe.methods.series import (
     rtt_measurement,
     series_message,
 )
-from netprobe.probe.options import ScanOptions
+from netprobe.probe.records.options import ScanOptions
 
 _HANDSHAKE_BYTES = 40 + 40 + 32 + 20 + 20  # SYN, SYN-ACK, ACK, and a reset of each end
 _HANDSHAKE_PACKETS = 5

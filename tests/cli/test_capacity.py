@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from netprobe.cli.entry import run
-from netprobe.core.capacity import Capacity
-from netprobe.core.document import load_document
+from netprobe.core.documents.capacity import Capacity
+from netprobe.core.documents.document import load_document
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from netprobe.cli.entry import run
-from netprobe.core.document import write_document
+from netprobe.core.documents.document import write_document
 from netprobe.core.hosts import make_host
 from netprobe.formats import FORMATS, format_named
-from netprobe.formats.rank_program import RANK_LAUNCHERS
+from netprobe.formats.rank_output.rank_program import RANK_LAUNCHERS
 from netprobe.plan import build_order_plan
 
 

@@ -57,9 +57,9 @@ def test_where_no_host_can_be_probed_the_exit_code_is_4(tmp_path: Path) -> None:
 
 def test_a_host_without_programs_or_kernel_stamps_is_told_what_it_costs() -> None:
     from netprobe.core.hosts import make_host
-    from netprobe.pipeline.doctor_hosts import report
-    from netprobe.probe.audit import parse_audit
-    from netprobe.probe.examine import Findings
+    from netprobe.pipeline.doctor.hosts import report
+    from netprobe.probe.audit.audit import parse_audit
+    from netprobe.probe.audit.examine import Findings
 
     audit = parse_audit({
         "type": "audited", "cores": 2, "delay_p50_ns": 0, "delay_p99_ns": 0, "raw_icmp": False,

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from netprobe.cli.algorithms import ALGORITHM_NAMES
 from netprobe.cli.app import COMMANDS
+from netprobe.cli.commands.scan_output import show_chain
 from netprobe.cli.entry import run
+from netprobe.cli.options.algorithms import ALGORITHM_NAMES
 from netprobe.cli.output import Output
 from netprobe.cli.progress import ScanProgress
-from netprobe.cli.scan_output import show_chain
-from netprobe.core.document import write_document
-from netprobe.lab.reader import example_names
+from netprobe.core.documents.document import write_document
+from netprobe.lab.spec.reader import example_names
 from netprobe.pipeline.chain import Chain
 from netprobe.plan.costs import MODELS
-from netprobe.probe.events import ScanWarning
+from netprobe.probe.records.events import ScanWarning
 from tests.documents import rack_scan
 
 
@@ -47,7 +47,7 @@ def test_help_imports_no_command_and_has_a_line_for_each() -> None:
     *said, modules = done.stdout.splitlines()
     assert set(modules.split()) <= {
         "netprobe._version", "netprobe.cli", "netprobe.cli.app", "netprobe.cli.entry", "netprobe.cli.lazy",
-        "netprobe.core", "netprobe.core.errors", "netprobe.core.interrupts", "netprobe.core.text",
+        "netprobe.core", "netprobe.core.errors", "netprobe.core.system", "netprobe.core.system.interrupts", "netprobe.core.text",
     }  # fmt: skip
     assert len(COMMANDS) >= 12
     for name, command in COMMANDS.items():

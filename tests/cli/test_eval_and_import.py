@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from netprobe.cli.entry import run
-from netprobe.core.document import load_document, write_document
-from netprobe.core.scan import Scan
+from netprobe.core.documents.document import load_document, write_document
+from netprobe.core.documents.scan import Scan
 from tests.documents import rack_scan
 
 MATRIX = "host,a,b,c\na,0,100,300\nb,110,0,310\nc,320,330,0\n"

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from netprobe.cli.commands.mapping import comparison_lines
 from netprobe.cli.entry import run
-from netprobe.cli.mapping import comparison_lines
-from netprobe.core.document import write_document
-from netprobe.core.matrix import FloatMatrix
+from netprobe.core.documents.document import write_document
+from netprobe.core.documents.matrix import FloatMatrix
 from tests.documents import make_scan, rack_rtt
 
 Capture = pytest.CaptureFixture[str]

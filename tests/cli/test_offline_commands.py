@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from netprobe.cli.entry import run
-from netprobe.core.document import write_document
-from netprobe.formats.slurm_topology import read_slurm_topology
+from netprobe.core.documents.document import write_document
+from netprobe.formats.topologies.slurm_topology import read_slurm_topology
 from tests.documents import rack_scan
 
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from netprobe.cli.entry import run
-from netprobe.core.document import load_document
-from netprobe.core.map import Map
-from netprobe.core.plan import OrderPlan
-from netprobe.core.scan import Measurement, Scan
+from netprobe.core.documents.document import load_document
+from netprobe.core.documents.map import Map
+from netprobe.core.documents.plan import OrderPlan
+from netprobe.core.documents.scan import Measurement, Scan
 from netprobe.pipeline import files, map_scan
 from netprobe.plan import load_plan, verify_against_map
 from tests.documents import make_scan, rack_scan
@@ -41,7 +41,7 @@ def with_goodput(scan: Scan, racks: list[int]) -> Scan:
 @pytest.fixture(autouse=True)
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """The commands are what is looked at here, not how far a search gets."""
-    monkeypatch.setattr("netprobe.plan.candidates.STEPS_A_HOST", 200)
+    monkeypatch.setattr("netprobe.plan.order.candidates.STEPS_A_HOST", 200)
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from netprobe.cli.entry import run
-from netprobe.core.document import load_document
-from netprobe.core.map import Map
-from netprobe.core.plan import OrderPlan
+from netprobe.core.documents.document import load_document
+from netprobe.core.documents.map import Map
+from netprobe.core.documents.plan import OrderPlan
 from netprobe.plan import load_plan
 
 

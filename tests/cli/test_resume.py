@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from netprobe.cli.entry import run
-from netprobe.core.document import load_document
+from netprobe.core.documents.document import load_document
+from netprobe.core.documents.scan import Scan
 from netprobe.core.errors import DocumentError
-from netprobe.core.scan import Scan
-from netprobe.pipeline.measuring import parse_measuring
-from netprobe.pipeline.resuming import continued_measuring
-from netprobe.probe.journal import Journal, read_journal
+from netprobe.pipeline.scanning.measuring import parse_measuring
+from netprobe.pipeline.scanning.resuming import continued_measuring
+from netprobe.probe.records.journal import Journal, read_journal
 from tests.probe.conftest import agents_of, is_running, wait_until
 
 HOSTS = "h[1-6]"

@@ -221,8 +221,8 @@ def test_a_lab_without_root_is_one_line_and_makes_nothing(
             return -1
 
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    monkeypatch.setattr("netprobe.core.namespaces._libc", Kernel())
-    monkeypatch.setattr("netprobe.core.namespaces._is_alone", lambda: True)
+    monkeypatch.setattr("netprobe.core.system.namespaces._libc", Kernel())
+    monkeypatch.setattr("netprobe.core.system.namespaces._is_alone", lambda: True)
     assert run(["scan", "--lab", "pair", "--out", str(tmp_path / "out")]) == 2
     err = capsys.readouterr().err
     assert "refuses an ordinary user's namespaces (unshare: Operation not permitted)" in err

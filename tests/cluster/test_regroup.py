@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from netprobe.cluster import find_groups, find_outliers
+from netprobe.cluster.evaluate.partition_score import adjusted_rand_index
 from netprobe.cluster.regroup import hidden_chance, untold_share
-from netprobe.cluster.score import adjusted_rand_index
 from netprobe.embed.prepare import prepare, winsorise
 from netprobe.embed.smooth import smooth
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from netprobe.core.matrix import FloatMatrix
+from netprobe.core.documents.matrix import FloatMatrix
 from netprobe.formats.matrix import Readings, ReadOptions, read_matrix
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from netprobe.cli.entry import run
-from netprobe.core.capacity import Capacity
-from netprobe.core.document import load_document
-from netprobe.core.map import Map
-from netprobe.core.scan import Scan
+from netprobe.core.documents.capacity import Capacity
+from netprobe.core.documents.document import load_document
+from netprobe.core.documents.map import Map
+from netprobe.core.documents.scan import Scan
 from netprobe.lab import LabSpec, temporary
 
 pytestmark = pytest.mark.lab

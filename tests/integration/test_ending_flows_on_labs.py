@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 
 from netprobe.cli.entry import run
-from netprobe.core.capacity import Capacity
-from netprobe.core.document import load_document
-from netprobe.core.scan import Scan
+from netprobe.core.documents.capacity import Capacity
+from netprobe.core.documents.document import load_document
+from netprobe.core.documents.scan import Scan
 from netprobe.lab import Lab, parse_spec, temporary
-from netprobe.probe.journal import read_journal
+from netprobe.probe.records.journal import read_journal
 from tests.probe.conftest import wait_until
 
 pytestmark = pytest.mark.lab

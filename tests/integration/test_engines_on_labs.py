@@ -16,8 +16,8 @@ import pytest
 
 from netprobe.cli.entry import run as netprobe
 from netprobe.cluster import find_groups
-from netprobe.core.document import load_document
-from netprobe.core.scan import Scan
+from netprobe.core.documents.document import load_document
+from netprobe.core.documents.scan import Scan
 from netprobe.lab import Lab, parse_spec, temporary
 from tests.probe.conftest import wait_until
 
@@ -283,7 +283,7 @@ def test_a_node_whose_daemon_is_dead_costs_itself_alone(
 def test_one_mpirun_for_all_whose_agents_dial_back(lab: Lab, tmp_path: Path) -> None:
     """What 65 hosts and more get, here with 6; an agent that is killed ends no other."""
     code = (
-        "import sys, netprobe.probe.mpi as mpi\n"
+        "import sys, netprobe.probe.launchers.mpi as mpi\n"
         "mpi.MAX_SINGLE = 0\n"
         "mpi.MpiLauncher.__init__.__kwdefaults__['max_single'] = 0\n"
         "from netprobe.cli.entry import main\n"

@@ -19,16 +19,16 @@ import numpy as np
 import pytest
 
 from netprobe.cli.entry import run
-from netprobe.core.document import load_document
+from netprobe.core.documents.document import load_document
+from netprobe.core.documents.map import Map
+from netprobe.core.documents.scan import Scan, ScannedHost
 from netprobe.core.hosts import read_hosts_file
-from netprobe.core.map import Map
-from netprobe.core.scan import Scan, ScannedHost
 from netprobe.lab import Lab, parse_spec, set_value, temporary
-from netprobe.probe.events import Event, HostFailed, VisitDone
-from netprobe.probe.journal import Journal, read_journal
-from netprobe.probe.options import ScanOptions
-from netprobe.probe.session import run_scan
-from netprobe.probe.via import parse_via
+from netprobe.probe.launchers.via import parse_via
+from netprobe.probe.records.events import Event, HostFailed, VisitDone
+from netprobe.probe.records.journal import Journal, read_journal
+from netprobe.probe.records.options import ScanOptions
+from netprobe.probe.scan.session import run_scan
 from tests.probe.conftest import agents_of, lose_probes_after, wait_until
 
 pytestmark = pytest.mark.lab

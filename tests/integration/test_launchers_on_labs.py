@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from netprobe.lab import Lab, parse_spec, temporary
-from netprobe.probe.journal import read_journal
+from netprobe.probe.records.journal import read_journal
 from tests.probe.conftest import wait_until
 
 pytestmark = pytest.mark.lab

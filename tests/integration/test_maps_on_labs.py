@@ -14,15 +14,15 @@ from pathlib import Path
 
 import pytest
 
+from netprobe.core.documents.map import Map
 from netprobe.core.hosts import read_hosts_file
-from netprobe.core.map import Map
 from netprobe.lab import Lab, parse_spec, set_value, temporary
 from netprobe.lab.truth import Truth
 from netprobe.pipeline import map_scan, plan_order, scan
-from netprobe.pipeline.measuring import Measuring, parse_measuring, phases_for
-from netprobe.pipeline.scoring import score_map
-from netprobe.probe.options import ScanOptions
-from netprobe.probe.via import parse_via
+from netprobe.pipeline.scanning.measuring import Measuring, parse_measuring, phases_for
+from netprobe.pipeline.truth.scoring import score_map
+from netprobe.probe.launchers.via import parse_via
+from netprobe.probe.records.options import ScanOptions
 
 pytestmark = pytest.mark.lab
 ATTEMPTS = 3  # a neighbour on the same cores may hold the switch up

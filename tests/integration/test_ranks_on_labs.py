@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from netprobe.cli.entry import run as netprobe
-from netprobe.core.document import write_document
+from netprobe.core.documents.document import write_document
 from netprobe.core.hosts import Host, make_host
 from netprobe.formats import expand_nodelist
 from netprobe.lab import Lab, parse_spec, temporary

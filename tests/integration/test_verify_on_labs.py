@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 from netprobe.cli.entry import run
-from netprobe.core.document import load_document
+from netprobe.core.documents.document import load_document
+from netprobe.core.documents.verify import Verify
 from netprobe.core.hosts import read_hosts_file
-from netprobe.core.verify import Verify
 from netprobe.lab import Lab, LabSpec, temporary
 from netprobe.pipeline import files
-from netprobe.pipeline.verify_case import Baseline
-from netprobe.pipeline.verifying import verify_order
+from netprobe.pipeline.verifying.verify_case import Baseline
+from netprobe.pipeline.verifying.verify_order import verify_order
 from netprobe.plan import build_order_plan
-from netprobe.probe.events import Event, Step
-from netprobe.probe.via import parse_via
-from netprobe.verify.contest import ContestOptions
+from netprobe.probe.launchers.via import parse_via
+from netprobe.probe.records.events import Event, Step
+from netprobe.verify.comparison import ContestOptions
 from netprobe.verify.run import VerifyOptions
 from tests.documents import rack_rtt
 

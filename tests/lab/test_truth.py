@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from netprobe.core.document import dump
+from netprobe.core.documents.document import dump
 from netprobe.core.errors import DocumentError
 from netprobe.lab import Truth, lay_out, load_spec, load_truth, make_truth
 

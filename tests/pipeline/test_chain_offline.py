@@ -7,16 +7,16 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from netprobe.cluster.score import adjusted_rand_index
-from netprobe.core.document import canonical_sha256
+from netprobe.cluster.evaluate.partition_score import adjusted_rand_index
+from netprobe.core.documents.document import canonical_sha256
+from netprobe.core.documents.map import Map
+from netprobe.core.documents.scan import Scan
 from netprobe.core.errors import DocumentError, InfeasibleError, InputError, NothingMeasuredError
 from netprobe.core.hosts import Host
-from netprobe.core.map import Map
-from netprobe.core.scan import Scan
 from netprobe.pipeline import export_hostfile, export_topology, map_scan, plan_order
-from netprobe.pipeline.mapping import MapOptions, connected
+from netprobe.pipeline.mapping.map_scan import MapOptions, connected
 from netprobe.probe.methods.latency import latency_method
-from netprobe.probe.options import ScanOptions
+from netprobe.probe.records.options import ScanOptions
 from tests.documents import INSIDE_S, make_scan, permuted, rack_labels, rack_rtt, rack_scan
 
 
@@ -102,7 +102,7 @@ def test_more_groups_than_hosts_are_refused_before_anything_is_denoised(
     def denoised(*_given: object, **_options: object) -> None:
         pytest.fail("denoised first")
 
-    monkeypatch.setattr("netprobe.pipeline.mapping.fit_embedding", denoised)
+    monkeypatch.setattr("netprobe.pipeline.mapping.map_scan.fit_embedding", denoised)
     with pytest.raises(InfeasibleError, match="cannot form 8 groups of 7 hosts"):
         map_scan(make_scan(rtt, status="partial"), options=MapOptions(groups=groups, k=8))
 

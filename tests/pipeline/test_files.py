@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from netprobe.core.capacity import Capacity
-from netprobe.core.document import Document, load_document, write_document
+from netprobe.core.documents.capacity import Capacity
+from netprobe.core.documents.document import Document, load_document, write_document
+from netprobe.core.documents.map import Map
+from netprobe.core.documents.plan import OrderPlan
+from netprobe.core.documents.scan import Scan
 from netprobe.core.errors import InputError, OutputExistsError
-from netprobe.core.map import Map
-from netprobe.core.plan import OrderPlan
-from netprobe.core.scan import Scan
 from netprobe.pipeline import files
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from netprobe.cluster.score import adjusted_rand_index
-from netprobe.core.document import load_document, write_document
+from netprobe.cluster.evaluate.partition_score import adjusted_rand_index
+from netprobe.core.documents.document import load_document, write_document
+from netprobe.core.documents.scan import Scan
 from netprobe.core.errors import InputError, NothingMeasuredError
 from netprobe.core.hosts import make_host
-from netprobe.core.scan import Scan
 from netprobe.formats.matrix import ReadOptions
 from netprobe.pipeline.importing import ImportOptions, import_matrix
 from tests.documents import rack_labels, rack_rtt

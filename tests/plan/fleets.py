@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from netprobe.core.documents.map import Group
+from netprobe.core.documents.matrix import FloatMatrix
 from netprobe.core.hosts import Host, make_host
-from netprobe.core.map import Group
-from netprobe.core.matrix import FloatMatrix
 
 
 def rack_fleet(

@@ -10,7 +10,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from netprobe.core.document import canonical_sha256, dump, write_document
+from netprobe.core.documents.document import canonical_sha256, dump, write_document
 from netprobe.core.errors import DocumentError, InternalError
 from netprobe.plan import build_order_plan, load_plan, parse_plan, plan_json_schema, plan_kinds, register
 from tests.plan.fleets import named

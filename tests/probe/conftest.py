@@ -14,10 +14,10 @@ import pytest
 
 from netprobe.core.hosts import Host, make_host
 from netprobe.probe.agent import messages
-from netprobe.probe.bootstrap import Payload, new_payload
-from netprobe.probe.options import ScanOptions
-from netprobe.probe.samples import Samples, sample_fields
-from netprobe.probe.visits import VisitResult
+from netprobe.probe.launchers.bootstrap import Payload, new_payload
+from netprobe.probe.records.options import ScanOptions
+from netprobe.probe.records.samples import Samples, sample_fields
+from netprobe.probe.records.visits import VisitResult
 
 
 def hosts_named(*names: str, address: str | None = None) -> tuple[Host, ...]:

@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 from netprobe.core.hosts import make_host
-from netprobe.probe.events import Event, VisitDone
-from netprobe.probe.exec_launcher import LocalLauncher
-from netprobe.probe.journal import Journal
-from netprobe.probe.options import ScanOptions
-from netprobe.probe.session import run_scan
+from netprobe.probe.launchers.exec_launcher import LocalLauncher
+from netprobe.probe.records.events import Event, VisitDone
+from netprobe.probe.records.journal import Journal
+from netprobe.probe.records.options import ScanOptions
+from netprobe.probe.scan.session import run_scan
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from netprobe.probe.agent import messages
 from netprobe.probe.agent.messages import ProtocolError
-from netprobe.probe.connection import parse_hello, read_frame
+from netprobe.probe.fleet.connection import parse_hello, read_frame
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=20),

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
-from netprobe.core.scan import Scan
+from netprobe.core.documents.scan import Scan
 from netprobe.pipeline import map_scan, plan_order
 from netprobe.probe.methods.stamp import Stamp
-from netprobe.probe.options import ScanOptions
-from netprobe.probe.result import HostOutcome, build_outcome
+from netprobe.probe.records.options import ScanOptions
+from netprobe.probe.records.result import HostOutcome, build_outcome
 from netprobe.report.terminal import (
     _shrink,
     fold_names,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from netprobe.core.hosts import Host
-from netprobe.verify.crew import LibraryError
+from netprobe.verify.libraries.process_group import LibraryError
 
 
 class Stand:

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from netprobe.core.errors import InputError, NothingMeasuredError
-from netprobe.verify.compare import ratio_of, verdict_of
-from netprobe.verify.contest import PROPOSED, ContestOptions, Record, compare, survey
+from netprobe.verify.comparison import PROPOSED, ContestOptions, Record, compare, survey
 from netprobe.verify.correlate import correlate
 from netprobe.verify.orders import Orders, spread_orders
+from netprobe.verify.ratio import ratio_of, verdict_of
 from netprobe.verify.runner import Batch, BlockingRunner, StoppedRunError
 
 times = st.floats(1e-6, 1e6)

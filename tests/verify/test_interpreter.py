@@ -16,13 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netprobe.plan.costs import MODELS
-from netprobe.probe.agent import collective
-from netprobe.probe.agent.collective_links import HELLO, Meeting
-from netprobe.probe.agent.collective_program import MAX_ACTIONS
-from netprobe.probe.agent.collective_program import Program as RankProgram
-from netprobe.probe.agent.collective_run import BARRIER, DATA, HEADER, CollectiveError, Interpreter
+from netprobe.plan.costs.programs import compile_model
+from netprobe.plan.schedule.actions import Program
+from netprobe.probe.agent.collective import tasks as collective
+from netprobe.probe.agent.collective.links import HELLO, Meeting
+from netprobe.probe.agent.collective.program import MAX_ACTIONS
+from netprobe.probe.agent.collective.program import Program as RankProgram
+from netprobe.probe.agent.collective.run import BARRIER, DATA, HEADER, CollectiveError, Interpreter
 from netprobe.probe.agent.greetings import listen
-from netprobe.verify.program import Program, compile_model
 
 HERE = "127.0.0.1"
 SIZE = 100_003
@@ -123,7 +124,7 @@ def test_one_that_is_gone_ends_the_others_with_its_place() -> None:
 def alone() -> Iterator[tuple[Interpreter, socket.socket]]:
     """A member of two, and the bare end of its connection to the other."""
     mine, theirs = socket.socketpair()
-    from netprobe.probe.agent.collective_links import Link
+    from netprobe.probe.agent.collective.links import Link
 
     one = Interpreter({(1, 0): Link(mine, 1, 0)}, 0, 2)
     yield one, theirs
@@ -190,7 +191,7 @@ def test_a_peer_that_says_anything_else_ends_the_run(
 @settings(deadline=None, max_examples=60)
 @given(st.binary(max_size=200), st.booleans())
 def test_no_bytes_of_a_peer_break_the_interpreter(noise: bytes, after_barrier: bool) -> None:
-    from netprobe.probe.agent.collective_links import Link
+    from netprobe.probe.agent.collective.links import Link
 
     mine, theirs = socket.socketpair()
     one = Interpreter({(1, 0): Link(mine, 1, 0)}, 0, 2)

@@ -16,23 +16,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netprobe.cli.entry import run
-from netprobe.core.document import load_document
+from netprobe.core.documents.document import load_document
+from netprobe.core.documents.map import Map
+from netprobe.core.documents.plan import OrderPlan
+from netprobe.core.documents.verify import Verify
 from netprobe.core.errors import InputError, InterruptedScanError, NothingMeasuredError
 from netprobe.core.hosts import make_host
-from netprobe.core.map import Map
-from netprobe.core.plan import OrderPlan
-from netprobe.core.verify import Verify
 from netprobe.pipeline import files, map_scan, plan_order
-from netprobe.pipeline.verify_case import Baseline, load_baseline
-from netprobe.pipeline.verifying import NothingVerifiedError, verify_order
+from netprobe.pipeline.verifying.verify_case import Baseline, load_baseline
+from netprobe.pipeline.verifying.verify_order import NothingVerifiedError, verify_order
 from netprobe.plan.costs import MODELS
-from netprobe.probe.events import Event, HostUp, Step
-from netprobe.probe.exec_launcher import LocalLauncher
-from netprobe.probe.fleet import Member
-from netprobe.probe.result import HostOutcome
+from netprobe.plan.costs.programs import compile_model
+from netprobe.probe.fleet.fleet import Member
+from netprobe.probe.launchers.exec_launcher import LocalLauncher
+from netprobe.probe.records.events import Event, HostUp, Step
+from netprobe.probe.records.result import HostOutcome
 from netprobe.report.verify import verify_text
-from netprobe.verify.contest import ContestOptions
-from netprobe.verify.program import compile_model
+from netprobe.verify.comparison import ContestOptions
 from netprobe.verify.run import VerifyOptions
 from netprobe.verify.runner import StoppedRunError
 from netprobe.verify.wire import WireRunner

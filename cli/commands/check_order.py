@@ -1,0 +1,137 @@
+"""``netprobe check-order``: do the ranks run where the plan puts them?"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from netprobe.cli.output import JsonOption, Output, QuietOption
+from netprobe.report.units import count
+
+if TYPE_CHECKING:
+    from netprobe.pipeline.ranks.checking_order import OrderCheck
+
+_SHOWN = 20
+
+
+def check_order(
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan.json of kind order.")],
+    extra: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- ARGS]", help="Arguments for the launcher, as they are.")
+    ] = None,
+    launcher: Annotated[
+        str, typer.Option("--launcher", "-l", help="openmpi, rankfile, mpich, slurm, torchrun, or horovod.")
+    ] = "openmpi",
+    read: Annotated[
+        list[str] | None,
+        typer.Option("--read", metavar="FILE", help="What the command printed (- is standard input)."),
+    ] = None,
+    run: Annotated[bool, typer.Option("--run", help="Run the command here, and check.")] = False,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=1, max=86400, help="Seconds that --run waits.")
+    ] = 120.0,
+    file: Annotated[
+        Path | None, typer.Option("--file", help="The exported file (its usual name beside the plan).")
+    ] = None,
+    slots: Annotated[
+        int | None, typer.Option("--slots", min=1, help="Slots of each host, as they were exported.")
+    ] = None,
+    hosts: Annotated[
+        str | None, typer.Option("--hosts", help="Hosts as they were exported: slots and launcher names.")
+    ] = None,
+    by_node: Annotated[bool, typer.Option("--by-node", help="The ranks were exported by node.")] = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> int:
+    """Print a command whose ranks say where they run; with --read or --run, compare that with the plan."""
+    from netprobe.core.errors import EXIT_OK, EXIT_PARTIAL, InputError
+    from netprobe.formats import format_named, load_hosts
+    from netprobe.formats.rank_output.rank_program import rank_commands, rank_launcher
+    from netprobe.pipeline.ranks.checking_order import check_order as compare
+    from netprobe.pipeline.ranks.checking_order import exported_fault, planned_ranks
+    from netprobe.pipeline.ranks.rank_output import read_logs, run_for_log
+    from netprobe.plan import load_plan
+
+    output = Output(json=json, quiet=quiet)
+    asked = rank_launcher(launcher)
+    if read and run:
+        raise InputError("--read and --run are two ways to the same: give one")
+    if extra and not extra[0].startswith("-"):
+        raise InputError(
+            f"{extra[0]!r} is no argument for a launcher: what it printed is given as --read FILE"
+        )
+    given = load_hosts(hosts) if hosts is not None else None
+    planned = planned_ranks(load_plan(plan), hosts=given, slots=slots, by_node=by_node)
+    if read:
+        log = read_logs(read)
+    else:
+        entry = format_named(asked.format)
+        path = file or plan.parent / entry.file
+        same = ["--slots", str(slots)] if slots is not None else []
+        same += ["--hosts", hosts] if hosts is not None else []
+        same += ["--by-node"] if by_node else []
+        export = ["netprobe", "export", "hostfile", str(plan), "--format", asked.format, *same]
+        export += ["--out", str(file)] if file is not None else []
+        fault = None
+        if entry.command is not None:
+            fault = exported_fault(planned, asked.format, path, shlex.join(export))
+        if not run:
+            if fault is not None:
+                output.note(f"warning: {fault}")
+            commands = rank_commands(asked, str(path), planned.hosts, slots=slots, extra=extra or ())
+            output.say("\n".join(commands))
+            then = shlex.join(["netprobe", "check-order", str(plan), *same, "--read", "-"])
+            output.note(f"then: ... | {then} (or a file of what it printed)")
+            output.result({"launcher": launcher, "commands": commands, "warning": fault})
+            return EXIT_OK
+        if fault is not None:
+            raise InputError(fault)
+        log = run_for_log(asked, str(path), planned, slots=slots, extra=extra or (), timeout_s=timeout)
+    found = compare(planned, log)
+    _show(output, found, asked.name if run else (found.launchers or (launcher,))[0])
+    return EXIT_OK if found.good else EXIT_PARTIAL
+
+
+def _show(output: Output, found: OrderCheck, launcher: str) -> None:
+    from netprobe.pipeline.ranks.checking_order import hint_of, lines_of
+
+    lines = lines_of(found)
+    hint = hint_of(found, launcher)
+    for line in lines[:_SHOWN]:
+        output.say(line)
+    if len(lines) > _SHOWN:
+        output.say(f".. and {len(lines) - _SHOWN} more lines of this kind (--json has all)")
+    runs = "runs" if found.size == 1 else "run"
+    output.say(f"{found.confirmed} of {count(found.size, 'rank')} {runs} where the plan puts them")
+    for note in found.notes:
+        output.note(f"note: {note}")
+    for line in hint:
+        output.say(line)
+    output.result(_summary(found, launcher, hint))
+
+
+def _summary(found: OrderCheck, launcher: str, hint: list[str]) -> dict[str, Any]:
+    """What ``--json`` says (docs/ranks.md lists the keys)."""
+    from dataclasses import asdict
+
+    return {
+        "good": found.good,
+        "launcher": launcher,
+        "ranks": found.size,
+        "confirmed": found.confirmed,
+        "displaced": [asdict(entry) for entry in found.displaced],
+        "ambiguous": [asdict(entry) | {"hosts": list(entry.hosts)} for entry in found.ambiguous],
+        "job_sizes": list(found.job_sizes),
+        "missing": list(found.missing),
+        "surplus": [{"rank": rank, "actual": host} for rank, host in found.surplus],
+        "contradictory": list(found.contradictory),
+        "other_local_rank": [
+            {"rank": rank, "planned": planned, "actual": actual} for rank, planned, actual in found.local
+        ],
+        "cause": found.cause,
+        "hint": hint,
+        "notes": list(found.notes),
+    }

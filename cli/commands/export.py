@@ -1,0 +1,154 @@
+"""``netprobe export``: plan.json -> a launcher's own file, map.json -> a scheduler's."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from netprobe.cli.lazy import commands
+from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption
+
+if TYPE_CHECKING:
+    from netprobe.pipeline.exporting import Exported
+
+app = commands("Write a plan or a map as a launcher's or a scheduler's own file.")
+
+FormatOption = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        "-f",
+        help="openmpi, rankfile, mpich, deepspeed, horovod, slurm-hostfile, torchrun, json, ray, dlrover, "
+        "kubernetes, or plain.",
+    ),
+]
+TopologyFormatOption = Annotated[
+    str, typer.Option("--format", "-f", help="slurm-conf, slurm-yaml, kubernetes, topograph, or dlrover.")
+]
+RequireAllOption = Annotated[
+    bool, typer.Option("--require-all", help="Refuse where a host is left out, rather than warn.")
+]
+SlotsOption = Annotated[
+    int | None, typer.Option("--slots", min=1, help="Slots of each host (the hosts file's otherwise, or 1).")
+]
+
+
+@app.callback()
+def _group() -> None:
+    """Write a plan or a map as a launcher's or a scheduler's own file."""
+
+
+@app.command("hostfile")
+def hostfile(
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan.json of kind order.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="File to write (its usual name beside the plan).")
+    ] = None,
+    format_: FormatOption = "openmpi",
+    slots: SlotsOption = None,
+    hosts: Annotated[
+        str | None,
+        typer.Option("--hosts", help="Hosts whose slots and launcher names are to be used."),
+    ] = None,
+    by_node: Annotated[
+        bool,
+        typer.Option("--by-node", help="Deal ranks out to hosts in turn (neighbours on a host otherwise)."),
+    ] = False,
+    require_all: RequireAllOption = False,
+    force: ForceOption = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> int:
+    """Write the hosts in rank order as a hostfile."""
+    from netprobe.formats import format_named, input_files, load_hosts
+    from netprobe.formats.rank_output.rank_program import RANK_LAUNCHERS
+    from netprobe.pipeline.exporting import export_hostfile
+    from netprobe.plan import load_plan
+
+    path = out or plan.parent / format_named(format_).file
+    document = load_plan(plan)
+    given = load_hosts(hosts) if hosts is not None else None
+    exported = export_hostfile(
+        document,
+        format_name=format_,
+        slots=slots,
+        hosts=given,
+        path=path,
+        by_node=by_node,
+        require_all=require_all,
+    )
+    inputs = [plan, *(input_files(hosts) if hosts is not None else [])]
+    output = Output(json=json, quiet=quiet)
+    _write(exported, path, inputs, format_, "hostfile", force, output)
+    launcher = next((name for name, entry in RANK_LAUNCHERS.items() if entry.format == format_), None)
+    if launcher is not None:
+        words = ["netprobe", "check-order", str(plan), "--launcher", launcher]
+        words += ["--slots", str(slots)] if slots is not None else []
+        words += ["--hosts", hosts] if hosts is not None else []
+        words += ["--file", str(out)] if out is not None else []
+        words += ["--by-node"] if by_node else []
+        output.note(f"then, to ask the ranks where they run: {shlex.join(words)}")
+    return 0
+
+
+@app.command("topology")
+def topology(
+    map_file: Annotated[Path, typer.Argument(metavar="MAP", help="A map.json.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="File to write (its usual name beside the map).")
+    ] = None,
+    format_: TopologyFormatOption = "slurm-conf",
+    hosts: Annotated[
+        str | None, typer.Option("--hosts", help="Hosts whose launcher names are to be used.")
+    ] = None,
+    require_all: RequireAllOption = False,
+    force: ForceOption = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> int:
+    """Write the groups of a map as a scheduler's topology."""
+    from netprobe.core.documents.document import load_document
+    from netprobe.core.documents.map import Map
+    from netprobe.formats import input_files, load_hosts, topology_format_named
+    from netprobe.pipeline.exporting import export_topology
+
+    path = out or map_file.parent / topology_format_named(format_).file
+    document = load_document(Map, map_file)
+    given = load_hosts(hosts) if hosts is not None else None
+    exported = export_topology(document, format_name=format_, hosts=given, require_all=require_all)
+    inputs = [map_file, *(input_files(hosts) if hosts is not None else [])]
+    _write(exported, path, inputs, format_, "topology", force, Output(json=json, quiet=quiet))
+    return 0
+
+
+def _write(
+    exported: Exported,
+    path: Path,
+    inputs: Sequence[Path],
+    format_name: str,
+    kind: str,
+    force: bool,
+    output: Output,
+) -> None:
+    from netprobe.pipeline import files
+
+    files.prepare_file(path, kind=kind, force=force, inputs=inputs)
+    # What the file does not say is said before there is one.
+    for warning in exported.warnings:
+        output.note(f"warning: {warning}")
+    files.save_text(exported.text, path)
+    output.note(f"order: {exported.order}" if kind == "hostfile" else f"use: {exported.order}")
+    output.say(f"wrote {path}", *([f"next: {exported.command}"] if exported.command else []))
+    output.result(
+        {
+            "file": str(path),
+            "format": format_name,
+            "command": exported.command,
+            "note": exported.order,
+            "warnings": list(exported.warnings),
+        }
+    )

@@ -1,0 +1,195 @@
+"""``netprobe plan``: map.json -> plan.json."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from netprobe.cli.lazy import commands
+from netprobe.cli.options.algorithms import ALGORITHMS_LISTED
+from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
+
+app = commands("Make a communication plan from a map.")
+
+AlgorithmOption = Annotated[
+    str,
+    typer.Option(
+        "--algorithm", metavar="NAME", help=f"Whose cost counts: {ALGORITHMS_LISTED} (docs/planning.md)."
+    ),
+]
+ObjectiveOption = Annotated[
+    str,
+    typer.Option("--objective", help="sum of the ring's one-way times, or bottleneck: its slowest hop."),
+]
+RootOption = Annotated[
+    str | None, typer.Option("--root", help="Host of rank 0 (the first given host otherwise).")
+]
+
+
+@app.callback()
+def _group() -> None:
+    """Make a communication plan from a map."""
+
+
+@app.command("order")
+def order(
+    map_file: Annotated[Path, typer.Argument(metavar="MAP", help="A map.json.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="File to write (plan.json beside the map).")
+    ] = None,
+    hosts: Annotated[
+        str | None,
+        typer.Option("--hosts", help="Hosts in their given order, with slots (the map's own otherwise)."),
+    ] = None,
+    algorithm: AlgorithmOption = "ring",
+    size: Annotated[
+        str | None,
+        typer.Option(
+            "--size", metavar="SIZE", help="Price a buffer of 100MB, say, by goodput as well as latency."
+        ),
+    ] = None,
+    objective: ObjectiveOption = "sum",
+    root: RootOption = None,
+    scan: Annotated[
+        Path | None,
+        typer.Option(
+            "--scan", help="The map's scan (scan.json beside the map), to judge orders by its readings."
+        ),
+    ] = None,
+    capacity: Annotated[
+        Path | None,
+        typer.Option(
+            "--capacity",
+            metavar="CAPACITY",
+            help="A capacity.json: says what a large buffer takes, and keeps the given order where it takes less.",
+        ),
+    ] = None,
+    held_out: Annotated[
+        bool | None,
+        typer.Option(
+            "--held-out/--no-held-out",
+            help="Judge orders on readings that they were not sought on (up to 256 hosts otherwise).",
+        ),
+    ] = None,
+    time: Annotated[
+        float | None,
+        typer.Option(
+            "--time", metavar="SECONDS", help="Search on for so long; bytes then depend on the machine."
+        ),
+    ] = None,
+    exact: Annotated[
+        float | None,
+        typer.Option(
+            "--exact", metavar="SECONDS", help="Polish the order of up to 32 hosts with OR-tools' CP-SAT."
+        ),
+    ] = None,
+    maximize: Annotated[
+        bool, typer.Option("--maximize", help="Also seek the dearest order, for experiments.")
+    ] = False,
+    seed: SeedOption = 0,
+    force: ForceOption = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> int:
+    """Order the ranks for an algorithm of a collective."""
+    from netprobe.core.documents.capacity import Capacity
+    from netprobe.core.documents.document import load_document
+    from netprobe.core.documents.map import Map
+    from netprobe.formats import input_files, load_hosts
+    from netprobe.pipeline import files
+    from netprobe.pipeline.planning.held_out import readings_beside
+    from netprobe.pipeline.planning.plan_order import plan_order
+    from netprobe.plan.costs import cost_model
+    from netprobe.probe.methods.goodput_options import parse_size
+
+    path = out or map_file.parent / files.PLAN
+    cost_model(algorithm)
+    wanted = check_objective(objective)
+    size_bytes = None if size is None else parse_size(size).bytes
+    document = load_document(Map, map_file)
+    given = load_hosts(hosts) if hosts is not None else None
+    measured = load_document(Capacity, capacity) if capacity is not None else None
+    inputs = [map_file, *(file for file in (scan, capacity) if file is not None)]
+    inputs += input_files(hosts) if hosts is not None else []
+    files.prepare_file(path, kind="plan", force=force, inputs=inputs)
+    result = plan_order(
+        document,
+        capacity=measured,
+        hosts=given,
+        algorithm=algorithm,
+        size_bytes=size_bytes,
+        objective=wanted,
+        root=root,
+        seed=seed,
+        readings=readings_beside(
+            map_file, document, scan, size_bytes=size_bytes, held_out=held_out, seed=seed
+        ),
+        time_s=time,
+        maximize=maximize,
+        exact_s=exact,
+    )
+    files.save(result, path)
+
+    output = Output(json=json, quiet=quiet)
+    if not (json or quiet):
+        from netprobe.report import terminal
+
+        output.say(terminal.order_text(result), f"wrote {path}", f"next: {_export_command(path)}")
+    output.result(plan_summary(result) | {"file": str(path)})
+    return 0
+
+
+def _export_command(plan: Path) -> str:
+    """The command that writes the plan's hostfile: beside it, under a name that is not taken yet."""
+    import itertools
+    import os
+    import shlex
+
+    from netprobe.formats import format_named
+
+    words = ["netprobe", "export", "hostfile", str(plan)]
+    name = usual = format_named("openmpi").file
+    for number in itertools.count(1):
+        if not os.path.lexists(plan.parent / name):
+            break
+        name = f"{usual}.{plan.stem}{'' if number == 1 else f'-{number}'}"
+    if name != usual:
+        words += ["--out", str(plan.parent / name)]
+    return shlex.join(words)
+
+
+def check_objective(objective: str) -> Any:
+    """``sum`` or ``bottleneck``; InputError otherwise."""
+    from netprobe.core.errors import InputError
+
+    if objective not in ("sum", "bottleneck"):
+        raise InputError(f"--objective {objective!r} is neither sum nor bottleneck")
+    return objective
+
+
+def plan_summary(result: Any) -> dict[str, Any]:
+    """What ``--json`` says of an order."""
+    keys = {
+        "kind",
+        "collective",
+        "algorithm",
+        "size_bytes",
+        "order",
+        "kept_given",
+        "cost_s",
+        "cost_given_s",
+        "lower_bound_s",
+        "gap",
+        "cost_random",
+        "cost_worst_s",
+        "order_worst",
+        "held_out",
+        "advice",
+        "crossings",
+        "crossings_given",
+        "left_out",
+    }
+    summary: dict[str, Any] = result.model_dump(include=keys)
+    return summary

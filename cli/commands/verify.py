@@ -1,0 +1,206 @@
+"""``netprobe verify``: plan.json -> verify.json."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from netprobe.cli.options.addresses import Addresses
+from netprobe.cli.options.algorithms import ALGORITHMS_LISTED
+from netprobe.cli.options.groups import grouped
+from netprobe.cli.options.launching import Reach, hinting
+from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
+
+if TYPE_CHECKING:
+    from netprobe.core.documents.verify import Verify
+
+MapOption = Annotated[
+    Path | None, typer.Option("--map", metavar="MAP", help="The map.json of the plan: predicts any order.")
+]
+CapacityOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--capacity", metavar="CAPACITY", help="A capacity.json: predicts times, shared uplinks in them."
+    ),
+]
+SizeOption = Annotated[
+    str | None, typer.Option("--size", help="Of the buffer on each host (what the plan priced, or 32MB).")
+]
+AlgorithmOption = Annotated[
+    str | None,
+    typer.Option(
+        "--algorithm",
+        metavar="NAME",
+        help=f"What to run (the plan's; a ring runs in chunks): {ALGORITHMS_LISTED}; a library's own with --with.",
+    ),
+]
+ChannelsOption = Annotated[int, typer.Option("--channels", help="TCP connections a pair of hosts.")]
+TimeOption = Annotated[str, typer.Option("--time", help="For the comparison; as long again for --orders.")]
+PrecisionOption = Annotated[
+    str, typer.Option("--precision", help="Stop when the speed-up is known to so much.")
+]
+AgainstOption = Annotated[
+    str,
+    typer.Option("--against", metavar="ORDER", help="given, random, or a file: hosts in order, or a plan."),
+]
+OrdersOption = Annotated[
+    int,
+    typer.Option("--orders", metavar="N", help="Run N more, from cheap to dear: is the prediction right?"),
+]
+WithOption = Annotated[
+    str | None,
+    typer.Option(
+        "--with", metavar="LIBRARY", help="mpi, gloo or nccl-tests runs it, in place of the agents."
+    ),
+]
+ProgramOption = Annotated[
+    str | None, typer.Option("--program", help="all_reduce_perf's path on the hosts, for --with nccl-tests.")
+]
+RequireAllOption = Annotated[
+    bool, typer.Option("--require-all", help="Refuse to run without one of the plan's hosts.")
+]
+
+
+@grouped
+def verify(
+    *,
+    plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan.json of kind order.")],
+    map_: MapOption = None,
+    capacity: CapacityOption = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="File to write (verify.json beside the plan).")
+    ] = None,
+    reach: Reach,
+    addresses: Addresses,
+    size: SizeOption = None,
+    algorithm: AlgorithmOption = None,
+    channels: ChannelsOption = 1,
+    time: TimeOption = "60s",
+    precision: PrecisionOption = "5%",
+    against: AgainstOption = "given",
+    orders: OrdersOption = 0,
+    with_: WithOption = None,
+    program: ProgramOption = None,
+    require_all: RequireAllOption = False,
+    seed: SeedOption = 0,
+    force: ForceOption = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> int:
+    """Run the plan's order against another one on the hosts, and say which is faster."""
+    from netprobe.cli.progress import ScanProgress
+    from netprobe.core.documents.capacity import Capacity
+    from netprobe.core.documents.document import load_document
+    from netprobe.core.documents.map import Map
+    from netprobe.core.documents.plan import OrderPlan
+    from netprobe.core.errors import InputError
+    from netprobe.formats import input_files
+    from netprobe.pipeline import files
+    from netprobe.pipeline.verifying.libraries import chosen_library
+    from netprobe.pipeline.verifying.verify_case import load_baseline
+    from netprobe.pipeline.verifying.verify_order import verify_order
+    from netprobe.plan import load_plan
+    from netprobe.probe.methods.goodput_options import parse_size
+    from netprobe.probe.records.options import ScanOptions
+    from netprobe.probe.rounds.budget import parse_budget
+    from netprobe.verify.comparison import ContestOptions
+    from netprobe.verify.run import DEFAULT_BYTES, VerifyOptions
+
+    path = out or plan_file.parent / files.VERIFY
+    by_mpirun = with_ in ("mpi", "nccl-tests")  # which has its own way to the hosts
+    launcher = (replace(reach, mca=None) if by_mpirun and reach.way != "mpi" else reach).launcher()
+    options = ScanOptions(**reach.fields(), **addresses.fields())
+    plan = load_plan(plan_file)
+    if not isinstance(plan, OrderPlan):
+        raise InputError(f"{plan_file}: is a plan of kind {plan.kind}: orders are what can be verified")
+    if orders < 0:
+        raise InputError(f"--orders {orders}: a number of at least 0 is needed")
+    budget = parse_budget(None, time)
+    how = VerifyOptions(
+        size_bytes=parse_size(size).bytes if size is not None else plan.size_bytes or DEFAULT_BYTES,
+        channels=channels,
+        contest=ContestOptions(
+            time_s=(budget.seconds if budget else None) or 60.0, precision=share(precision, "--precision")
+        ),
+        require_all=require_all,
+        seed=seed,
+    )
+    library = chosen_library(
+        with_,
+        launcher=launcher,
+        mca=reach.mca or [],
+        python=reach.python,
+        setup=reach.setup,
+        program=program,
+    )
+    mapped = load_document(Map, map_) if map_ is not None else None
+    measured = load_document(Capacity, capacity) if capacity is not None else None
+    baseline = load_baseline(against)
+    if not by_mpirun:
+        launcher.check(plan.hosts)
+    inputs = [plan_file, *filter(None, (map_, capacity)), *reach.inputs()]
+    inputs += input_files(against) if baseline.hosts is not None else []
+    files.prepare_file(path, kind="verify", force=force, inputs=inputs)
+    output = Output(json=json, quiet=quiet)
+    with ScanProgress(output) as progress, hinting(reach.via is None and not by_mpirun):
+        result = verify_order(
+            plan,
+            launcher=launcher,
+            map_=mapped,
+            capacity=measured,
+            against=baseline,
+            algorithm=algorithm,
+            orders=orders,
+            library=library,
+            path=path,
+            options=options,
+            verify=how,
+            choose_addresses=addresses.choose,
+            on_event=progress.on_event,
+        )
+    show_verify(result, output)
+    output.say(f"wrote {path}")
+    output.result({"file": str(path)} | verify_summary(result))
+    return 0 if result.status == "ok" else 3
+
+
+def share(text: str, option: str) -> float:
+    """``5%`` -> 0.05. Raises InputError."""
+    from netprobe.core.errors import InputError
+
+    number = text.removesuffix("%")
+    if (
+        text.endswith("%")
+        and len(number) <= 12
+        and number.replace(".", "", 1).isdecimal()
+        and number.isascii()
+    ):
+        return float(number) / 100
+    raise InputError(f"{option} {text[:60]!r}: a share such as 5% is needed")
+
+
+def show_verify(result: Verify, output: Output) -> None:
+    """For people."""
+    if output.json or output.quiet:
+        return
+    from netprobe.report.verify import correlation_text, order_table, verify_text
+
+    if result.repetitions:
+        output.say(order_table(result), "")
+    output.say(verify_text(result))
+    if result.correlation is not None:
+        output.say(correlation_text(result.correlation))
+
+
+def verify_summary(result: Verify) -> dict[str, Any]:
+    """What ``--json`` says of it."""
+    return result.model_dump(
+        mode="json",
+        include={
+            "status", "reason", "algorithm", "ran", "method", "size_bytes", "comparison", "correlation", "proved",
+            "sent_bytes", "duration_s", "warnings",
+        },
+    )  # fmt: skip

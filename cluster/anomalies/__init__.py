@@ -1,0 +1,1 @@
+"""Hosts and links that are slower than their place explains."""

@@ -1,0 +1,236 @@
+"""Hosts and links that are slower than their place explains, and links that differ by direction.
+
+A host's place is its group: what is expected of a pair is the typical distance of the two groups, or of the
+group itself. A host is named when most of its links are slower than that by one factor that other hosts do
+not show, or by one delay: beside far links a delay is no factor, and shows on the near ones. A link is named
+when it is slower than both its ends explain. The thresholds are multiples of the median absolute deviation (Hampel
+1974); the rules are netprobe's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netprobe.cluster.levels import ends_of, symmetric
+from netprobe.cluster.regroup import is_sparse
+from netprobe.core.numeric.medians import median, row_medians
+
+# Named from these effects on, and from this many robust standard deviations of its likes.
+_HOST_RATIO, _LINK_RATIO, _WAY_RATIO = 1.25, 2.0, 1.5
+_HOST_SIGMAS, _LINK_SIGMAS = 5.0, 8.0
+# The spread of likes is never held to be less than this (log units): fleets without noise have none.
+_LEAST_SPREAD = 0.02
+# Links are judged where both ends have this many, or all, of their pairs measured.
+_LEAST_READINGS = 8
+# A delay towards everybody is at least this share as long outside the host's group as inside it.
+_SAME_DELAY = 0.5
+# A block of two groups has a median of its own from so many readings on, and groups of so many hosts.
+_FEWEST_OF_A_BLOCK, _FEWEST_OF_A_GROUP = 6, 3
+# A link this much above what is expected counts as slower.
+_AGREES = 1.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlowHost:
+    """``ratio``: median of measured over expected of its links; ``excess``: the same as a difference, in the
+    unit of the matrix; ``slower`` of its ``links`` are above the expected by a tenth and more."""
+
+    host: int
+    ratio: float
+    excess: float
+    slower: int
+    links: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlowLink:
+    """``ratio``: measured, both ways where both were, over what the two groups and the two hosts explain."""
+
+    first: int
+    second: int
+    ratio: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class AsymmetricLink:
+    """``src`` to ``dst`` measured ``ratio`` times what ``dst`` to ``src`` did."""
+
+    src: int
+    dst: int
+    ratio: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outliers:
+    """Each list is in order of effect, largest first."""
+
+    hosts: tuple[SlowHost, ...]
+    links: tuple[SlowLink, ...]
+    asymmetric: tuple[AsymmetricLink, ...]
+
+
+def find_outliers(raw_distance_s: NDArray[np.float64], labels: NDArray[np.int64]) -> Outliers:
+    """What stands out of (N, N) ``[src, dst]`` distances, NaN where missing, given the groups ``labels`` (N,).
+
+    Distances in seconds, or in any unit: what is found does not depend on it. Raises InputError for a bad matrix.
+    """
+    raw = np.array(raw_distance_s, dtype=np.float64)
+    np.fill_diagonal(raw, np.nan)
+    matrix = symmetric(raw)
+    positive = matrix[np.isfinite(matrix) & (matrix > 0)]
+    unplaced = is_sparse(raw) and len(np.unique(labels)) == 1  # what is near and what far is not known
+    if len(matrix) < 4 or not len(positive) or unplaced:
+        return Outliers(hosts=(), links=(), asymmetric=())
+    floor = 1e-3 * median(positive)
+    level = np.log(np.maximum(matrix, floor))
+    expected = _expected(level, labels)
+    over = level - expected
+    terms = row_medians(over, none=0.0)
+    same = labels[:, None] == labels[None, :]
+    hosts = _hosts(matrix, np.exp(expected), over, terms, same)
+    # A slow host adds the same delay to all of its links, near and far; small differences grow with them.
+    excess = np.zeros(len(matrix))
+    for slow in hosts:
+        excess[slow.host] = slow.excess
+    over = level - np.log(np.exp(expected) + excess[:, None] + excess[None, :])
+    terms = row_medians(over, none=0.0)
+    over = over - terms[:, None] - terms[None, :]
+    # Of an end with few readings its own term is a guess, and so is what it explains.
+    vague = np.isfinite(level).sum(axis=1) < min(_LEAST_READINGS, len(level) - 1)
+    over[vague] = over[:, vague] = np.nan
+    return Outliers(hosts=hosts, links=_links(over), asymmetric=_asymmetric(raw, floor))
+
+
+def _expected(level: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(N, N) median level of each pair's kind: inside any group, or between two groups.
+
+    Groups too small to have a median of their own share that of all pairs inside, or all between.
+    """
+    first, second = ends_of(len(labels))
+    pairs = level[first, second]
+    known = np.isfinite(pairs)
+    same = labels[first] == labels[second]
+    usual = []
+    for kind in (same, ~same):
+        values = pairs[kind & known]
+        usual.append(median(values if len(values) else pairs[known]))
+    own = block_medians(pairs, labels)[labels[:, None], labels[None, :]]
+    return np.where(np.isnan(own), np.where(labels[:, None] == labels[None, :], *usual), own)
+
+
+def block_medians(
+    pairs: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    *,
+    fewest: int = _FEWEST_OF_A_BLOCK,
+    of_a_group: int = _FEWEST_OF_A_GROUP,
+) -> NDArray[np.float64]:
+    """(k, k) median of the known ones of the (M,) pairs between two groups or inside one, NaN where few.
+
+    pairs: condensed, in any unit, NaN where missing; labels: (N,). ``fewest`` readings make a median, of groups
+    of ``of_a_group`` hosts at least.
+    """
+    sizes = np.bincount(labels)
+    k = len(sizes)
+    first, second = ends_of(len(labels))
+    known = np.isfinite(pairs)
+    ends = np.sort(np.stack([labels[first[known]], labels[second[known]]]), axis=0)
+    block, values = ends[0] * k + ends[1], pairs[known]
+    # Sorted by block, and within a block by level, the median of each stands in its middle.
+    order = np.lexsort([values, block])
+    values = values[order]
+    blocks, start, count = np.unique(block[order], return_index=True, return_counts=True)
+    middle = (values[start + (count - 1) // 2] + values[start + count // 2]) / 2
+    one, other = blocks // k, blocks % k
+    large = np.minimum(sizes[one], sizes[other]) >= of_a_group
+    # A pair inside a group is told by both of its hosts.
+    enough = np.where(one == other, 2 * count, count * large) >= fewest
+    table = np.full((k, k), np.nan)
+    table[one[enough], other[enough]] = table[other[enough], one[enough]] = middle[enough]
+    return table
+
+
+def _spread(values: NDArray[np.float64]) -> float:
+    return max(1.4826 * median(np.abs(values - median(values))), _LEAST_SPREAD)
+
+
+def _hosts(
+    matrix: NDArray[np.float64],
+    expected: NDArray[np.float64],
+    over: NDArray[np.float64],
+    terms: NDArray[np.float64],
+    same: NDArray[np.bool_],
+) -> tuple[SlowHost, ...]:
+    beyond = terms - median(terms)
+    slow = beyond > max(np.log(_HOST_RATIO), _HOST_SIGMAS * _spread(terms))
+    found = []
+    for host in np.flatnonzero(slow | _delayed(matrix, expected, same)).tolist():
+        there = np.isfinite(over[host])
+        found.append(
+            SlowHost(
+                host=host,
+                ratio=float(np.exp(terms[host])),
+                excess=median((matrix[host] - expected[host])[there]),
+                slower=int((over[host][there] > np.log(_AGREES)).sum()),
+                links=int(there.sum()),
+            )
+        )
+    return tuple(sorted(found, key=lambda one: (-one.ratio, one.host)))
+
+
+def _delayed(
+    matrix: NDArray[np.float64], expected: NDArray[np.float64], same: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """(N,) hosts with one delay on top of their links, beyond that of others both inside their group and outside.
+
+    Inside it is a fourth of what is expected at least; outside, where most links may be far, it may be little
+    of it. One that shows inside only is a host of another group, or a group inside a group.
+    """
+    inside, outside = (row_medians(np.where(kind, matrix - expected, np.nan)) for kind in (same, ~same))
+    if np.isnan(inside).all() or np.isnan(outside).all():
+        return np.zeros(len(matrix), dtype=bool)
+    near = row_medians(np.where(same & np.isfinite(matrix), expected, np.nan))
+    far = row_medians(np.where(~same & np.isfinite(matrix), expected, np.nan))
+    clear = np.ones(len(matrix), dtype=bool)
+    delays = []
+    for delay, typical in ((inside, near), (outside, far)):
+        known = np.isfinite(delay)
+        delay = delay - median(delay[known])
+        spread = 1.4826 * median(np.abs(delay[known]))
+        clear &= known & (delay > _HOST_SIGMAS * np.maximum(spread, _LEAST_SPREAD * typical))
+        delays.append(delay)
+    return np.asarray(
+        clear & (delays[0] >= (_HOST_RATIO - 1) * near) & (delays[1] >= _SAME_DELAY * delays[0])
+    )
+
+
+def _links(over: NDArray[np.float64]) -> tuple[SlowLink, ...]:
+    first, second = ends_of(len(over))
+    values = over[first, second]
+    known = np.isfinite(values)
+    if not known.any():
+        return ()
+    values = values - median(values[known])
+    limit = max(np.log(_LINK_RATIO), _LINK_SIGMAS * _spread(values[known]))
+    found = []
+    for at in np.flatnonzero(known & (values > limit)).tolist():
+        one, other = int(first[at]), int(second[at])
+        found.append(SlowLink(first=one, second=other, ratio=float(np.exp(values[at]))))
+    return tuple(sorted(found, key=lambda link: (-link.ratio, link.first, link.second)))
+
+
+def _asymmetric(raw: NDArray[np.float64], floor: float) -> tuple[AsymmetricLink, ...]:
+    first, second = ends_of(len(raw))
+    there = np.log(np.maximum(raw[first, second], floor)) - np.log(np.maximum(raw[second, first], floor))
+    known = np.isfinite(there)
+    if not known.any():
+        return ()
+    limit = max(np.log(_WAY_RATIO), _LINK_SIGMAS * _spread(there[known]))
+    found = []
+    for at in np.flatnonzero(known & (np.abs(there) > limit)).tolist():
+        ends = (int(first[at]), int(second[at])) if there[at] > 0 else (int(second[at]), int(first[at]))
+        found.append(AsymmetricLink(src=ends[0], dst=ends[1], ratio=float(np.exp(abs(there[at])))))
+    return tuple(sorted(found, key=lambda link: (-link.ratio, link.src, link.dst)))

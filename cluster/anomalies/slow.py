@@ -1,0 +1,186 @@
+"""Which group a slow host belongs to: its row is compared with each group's, less what the host itself adds.
+
+A slow stack adds one delay to all links of a host, or one factor. By its distances such a host may be as near
+to another group as to its own, or a group of its own; by the shape of its row it is not: every group sees the
+others from its own place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netprobe.cluster.anomalies.outliers import block_medians
+from netprobe.cluster.levels import ends_of, symmetric
+from netprobe.cluster.records import numbered_by_first_member
+from netprobe.core.numeric.medians import median, row_medians
+
+Vector = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+# A host is looked at when its group leaves more than this many times of what it leaves of most hosts' rows.
+_SUSPECT = 2.0
+# It moves to a group that leaves at most this many times of that,
+_FITS = 2.0
+# and is better than every other group by so much of the logarithm of the likelihood.
+_CLEAR = 8.0
+# Those it would join are no mates of its own when another distance to them is likelier by so much.
+_APART = 2.0
+# What a host adds is at least this share of a pair inside its group, or it is not slow.
+_LEAST_EXCESS = 0.25
+# A residual counts as its square up to this many deviations, then linearly (Huber 1964).
+_ROBUST = 2.0
+# The spread of like pairs is never held to be less than this (log units).
+_LEAST_SPREAD = 0.02
+# Values that are tried for what a host adds: quantiles of what its links are above the expected.
+_TRIED = np.linspace(0.02, 0.98, 49)
+# Of more groups than this only those that leave least under the median delay or factor are tried.
+_SHORTLIST = 12
+# Where more hosts than this share of all look out of place, nobody's place is known well enough.
+_MOST = 0.25
+_FEWEST_HOSTS, _FEWEST_LINKS, _FEWEST_OF_A_BLOCK = 6, 4, 3
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Places:
+    """Where groups stand, by the hosts that are counted.
+
+    expected: (k, k) distance inside a group and between two; sizes: (k,); spread: deviation of a pair (log);
+    losses: (N,) what a host's own group leaves of its links in the mean, see `_loss`.
+    """
+
+    expected: Vector
+    sizes: Labels
+    spread: float
+    losses: Vector
+
+
+def rehomed(raw_distance_s: Vector, labels: Labels) -> dict[int, int]:
+    """Slow hosts that stand in another's group or alone, and the group that each of them belongs to.
+
+    raw_distance_s: (N, N) ``[src, dst]`` as measured, any unit, NaN where missing; labels: (N,) the finest
+    groups, 0 to k - 1. A host is moved where one group explains its row, but for one delay or one factor, as
+    well as other hosts' groups explain theirs, and clearly better than any other group does. Of a host that is
+    as slow as its readings are rough nobody can tell, and it stays where it is. Raises InputError for a bad matrix.
+    """
+    matrix = symmetric(raw_distance_s)
+    positive = matrix[np.isfinite(matrix) & (matrix > 0)]
+    if labels.max() < 1 or len(labels) < _FEWEST_HOSTS or not len(positive):
+        return {}
+    matrix = np.maximum(matrix, 1e-3 * median(positive))
+    counted = np.ones(len(labels), dtype=bool)
+    losses = _places(matrix, labels, counted).losses
+    alone = np.bincount(labels)[labels] == 1
+    suspects = np.flatnonzero(alone | (losses > _SUSPECT * median(losses))).tolist()
+    if not suspects or len(suspects) > _MOST * len(labels):
+        return {}
+    counted[suspects] = False
+    places = _places(matrix, labels, counted)
+    usual = median(places.losses[counted])
+    moved = {}
+    for host in suspects:
+        there = counted & np.isfinite(matrix[host])
+        group = _place_of(matrix[host][there], labels[there], places, usual)
+        if group is not None and group != labels[host]:
+            moved[host] = group
+    return moved
+
+
+def with_moved(levels: list[Labels], moved: dict[int, int]) -> list[Labels]:
+    """The (N,) levels of nesting, finest first, with hosts ``moved`` to groups of the finest; none twice."""
+    if not moved:
+        return levels
+    finest = levels[0]
+    changed: list[Labels] = []
+    stay = np.ones(len(finest), dtype=bool)
+    stay[list(moved)] = False
+    for level in levels:
+        again = level.copy()
+        for host, group in moved.items():
+            again[host] = level[np.flatnonzero((finest == group) & stay)[0]]
+        again = numbered_by_first_member(again)
+        if not changed or not np.array_equal(again, changed[-1]):
+            changed.append(again)
+    return changed
+
+
+def _places(matrix: Vector, labels: Labels, counted: NDArray[np.bool_]) -> _Places:
+    k = int(labels.max()) + 1
+    level = np.where(counted[:, None] & counted[None, :], np.log(matrix), np.nan)
+    first, second = ends_of(len(labels))
+    pairs = level[first, second]
+    same, known = labels[first] == labels[second], np.isfinite(pairs)
+    usual = [median(pairs[kind & known]) if (kind & known).any() else 0.0 for kind in (same, ~same)]
+    own = block_medians(pairs, labels, fewest=_FEWEST_OF_A_BLOCK, of_a_group=1)
+    expected = np.exp(np.where(np.isnan(own), np.where(np.eye(k, dtype=bool), *usual), own))
+    rest = (pairs - np.log(expected)[labels[first], labels[second]])[known]
+    spread = max(1.4826 * median(np.abs(rest)), _LEAST_SPREAD) if len(rest) else _LEAST_SPREAD
+    return _Places(
+        expected=expected,
+        sizes=np.bincount(labels[counted], minlength=k),
+        spread=spread,
+        losses=_first_losses(matrix, expected[labels[:, None], labels[None, :]], spread),
+    )
+
+
+def _first_losses(matrix: Vector, expected: Vector, spread: float) -> Vector:
+    """(N,) mean loss of each row under its median delay or its median factor, whichever is less."""
+    known = np.isfinite(matrix)
+    delay = np.maximum(row_medians(matrix - expected, none=0.0), 0.0)[:, None]
+    factor = np.maximum(row_medians(matrix / expected, none=1.0), 1.0)[:, None]
+    losses = []
+    for model in (expected + delay, expected * factor):
+        loss = np.where(known, _loss(np.log(np.where(known, matrix / model, 1.0)) / spread), 0.0)
+        losses.append(loss.sum(axis=1) / np.maximum(known.sum(axis=1), 1))
+    return np.asarray(np.minimum(*losses))
+
+
+def _place_of(row: Vector, labels: Labels, places: _Places, usual: float) -> int | None:
+    """The group whose row this is, but for what the host adds; None where none is, or several may be.
+
+    row, labels: (M,) distances to counted hosts, and their groups.
+    """
+    groups = np.flatnonzero(places.sizes >= 2).tolist()
+    if len(groups) < 2 or len(row) < _FEWEST_LINKS:
+        return None
+    if len(groups) > _SHORTLIST:
+        rows = places.expected[groups][:, labels]
+        first = _first_losses(np.broadcast_to(row, rows.shape), rows, places.spread)
+        groups = sorted(groups[at] for at in np.argsort(first, kind="stable")[:_SHORTLIST])
+    found = {group: _best(row, places.expected[group][labels], places.spread) for group in groups}
+    best, second = sorted(groups, key=lambda group: found[group][0])[:2]
+    loss, excess = found[best]
+    slow = excess >= _LEAST_EXCESS * places.expected[best, best]
+    if not slow or loss > _FITS * usual or (found[second][0] - loss) * len(row) < _CLEAR:
+        return None
+    mates = labels == best
+    if not mates.any():
+        return None
+    apart, _ = _best(row, places.expected[best][labels], places.spread, free=mates)
+    return best if (loss - apart) * len(row) <= _APART else None
+
+
+def _best(
+    row: Vector, expected: Vector, spread: float, *, free: NDArray[np.bool_] | None = None
+) -> tuple[float, float]:
+    """Mean loss of a row's links under the best delay or factor, and what that adds to the nearest pairs.
+
+    free: links that may be at any distance of their own instead: they are at their median.
+    """
+    level = np.log(row)
+    delays = np.maximum(np.quantile(row - expected, _TRIED), 0.0)
+    factors = np.maximum(np.quantile(row / expected, _TRIED), 1.0)
+    models = np.concatenate([expected + delays[:, None], expected * factors[:, None]])
+    rest = level - np.log(models)
+    if free is not None:
+        rest[:, free] = level[free] - median(level[free])
+    losses = _loss(rest / spread).mean(axis=1)
+    at = int(losses.argmin())
+    return float(losses[at]), float((models[at] - expected).min())
+
+
+def _loss(size: Vector) -> Vector:
+    size = np.abs(size)
+    return np.asarray(np.where(size <= _ROBUST, size**2 / 2, _ROBUST * (size - _ROBUST / 2)))

@@ -1,0 +1,1 @@
+"""How right distances and groups are, held against the truth."""

@@ -1,0 +1,1 @@
+"""Groups by evidence: how many there are, and of whatever sizes."""

@@ -1,0 +1,65 @@
+"""Which grouping to judge: those that different views of the readings suggest, and the best of them.
+
+Netprobe's own choice; the trees are average linkage (Sokal and Michener 1958), the halves spectral bisection
+(Fiedler 1973).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netprobe.cluster.hierarchy import partition_score
+from netprobe.cluster.levels import Levels, levels_of, square, symmetric
+from netprobe.cluster.natural.natural_groups import best_grouping
+from netprobe.cluster.records import Grouping, numbered_by_first_member
+from netprobe.cluster.regroup import is_sparse, regroup
+
+# Above this many hosts noise averages out in the denoised matrix, and moving hosts costs too much.
+_MOST_MOVED = 128
+# Scores closer than this are the same.
+_SAME = 1e-9
+
+
+def best_candidate(
+    distance_s: NDArray[np.float64], raw_distance_s: NDArray[np.float64], *, levels: Levels | None = None
+) -> Grouping:
+    """The grouping whose score on the measured pairs is best; see `hierarchy` for the score.
+
+    Candidates are the best cut of the tree on the denoised distances, that of the tree on the raw ones, and
+    the two halves that the leading eigenvector of nearness tells apart, which sees two groups where no
+    single pair can. Each is also improved by joining groups and moving hosts on what was measured alone. The
+    first of equals is taken, and the denoised one stands as it is when it says that there is nothing.
+    distance_s, raw_distance_s: (N, N) ``[src, dst]`` in seconds, complete and as measured (NaN where missing);
+    levels: of the raw distances, where they are known already.
+    """
+    first = best_grouping(distance_s)
+    n = len(raw_distance_s)
+    sparse = is_sparse(raw_distance_s)
+    if n < 3 or (n > _MOST_MOVED and not sparse):
+        return first
+    levels = levels_of(symmetric(raw_distance_s)) if levels is None else levels
+    if levels is None:
+        return first
+    pairs = np.zeros(len(levels.level))
+    pairs[levels.measured] = levels.unexplained
+    suggested = [("denoised", first.labels)] if first.k > 1 else []
+    if not sparse:
+        leading = np.linalg.eigh(-square(pairs, n))[1][:, -1]
+        suggested.append(("raw", best_grouping(raw_distance_s, levels=levels).labels))
+        suggested.append(("halves", (leading > 0).astype(np.int64)))
+    candidates: list[tuple[float, str, NDArray[np.int64]]] = []
+    for name, labels in suggested:
+        moved = regroup(levels, labels)
+        for found in (moved,) if sparse else (labels, moved):
+            candidates.append((partition_score(levels.level, levels.measured, found), name, found))
+    top = max((score for score, _, _ in candidates), default=0.0)
+    if top <= 0.0:
+        return first
+    score, name, labels = next(one for one in candidates if one[0] >= top - _SAME)
+    labels = numbered_by_first_member(labels)
+    evidence = {**first.evidence, "score": round(score, 9), "view": name}
+    evidence.pop("reason", None)
+    return replace(first, labels=labels, k=int(labels.max()) + 1, evidence=evidence)

@@ -1,0 +1,169 @@
+"""Natural groups: as many as the distances give evidence for, of whatever sizes, and possibly just one.
+
+Netprobe's own, on the score of `hierarchy` and the test of `judge`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netprobe.cluster.balanced.lloyd import check_sizes, lloyd
+from netprobe.cluster.balanced.sqrt_groups import realise
+from netprobe.cluster.hierarchy import Hierarchy, hierarchy_of, partition_score
+from netprobe.cluster.levels import Levels, ends_of, levels_of, symmetric
+from netprobe.cluster.locality_test import LEAST_CONTRAST, judge_locality
+from netprobe.cluster.records import Grouping, Verdict, numbered_by_first_member, one_group
+from netprobe.core.numeric.medians import median, row_medians
+
+# Rounds of "take the excess delay of slow hosts away and group again".
+_EXCESS_ROUNDS = 3
+# An excess below this share of the median distance is not worth a thought.
+_LEAST_EXCESS = 0.02
+# Candidates kept in the evidence.
+_SHOWN = 8
+# Where no test can tell, groups this clear are kept all the same: for few hosts it costs nothing.
+_CLEAR_CONTRAST = 1.5
+_CLEAR_P_VALUE = 1 / 3
+
+
+def natural_groups(distance_s: NDArray[np.float64], *, k: int | None = None, seed: int) -> Grouping:
+    """Groups by evidence: the best cut of an average-linkage tree, or one group when it is no evidence.
+
+    distance_s: (N, N), any unit; NaN where missing. The cut with the best score (see `hierarchy`) is
+    refined by k-means where that improves it, then tested as in `judge_locality` against this same matrix.
+    A matrix that was smoothed is too smooth for that test: use `find_groups`, which tests the raw one.
+    k: form this many groups and test nothing.
+
+    Raises InputError for a bad matrix, InfeasibleError for a k that N hosts cannot form.
+    """
+    grouping = best_grouping(distance_s, k=k)
+    if k is not None or grouping.k == 1:
+        return grouping
+    return keep_or_join(grouping, judge_locality(distance_s, grouping.labels, seed=seed))
+
+
+def keep_or_join(grouping: Grouping, verdict: Verdict) -> Grouping:
+    """The grouping, or one group of all hosts when the verdict does not bear it out."""
+    clear = (verdict.contrast or 0.0) >= _CLEAR_CONTRAST and (verdict.p_value or 1.0) <= _CLEAR_P_VALUE
+    if grouping.k == 1 or verdict.locality == "found" or (verdict.locality == "cannot_tell" and clear):
+        return grouping
+    reason = f"{grouping.k} groups were not borne out: {verdict.text}"
+    return one_group(len(grouping.labels), evidence={**grouping.evidence, "reason": reason})
+
+
+def best_grouping(
+    distance_s: NDArray[np.float64], *, k: int | None = None, levels: Levels | None = None
+) -> Grouping:
+    """The best-scored grouping, before any test; one group where no cut scores at all.
+
+    distance_s: (N, N) ``[src, dst]`` in seconds, NaN where missing; levels: of it, where they are known already.
+    """
+    matrix = symmetric(distance_s)
+    n = len(matrix)
+    if k is not None:
+        check_sizes(n, k, size_min=1, size_max=n)
+    if levels is None and n > 1:
+        levels = levels_of(matrix)
+    if k == 1 or levels is None:
+        return _without_evidence(n, k, "one group was asked for" if k == 1 else "no distances to go by")
+    level, excess = levels.level, np.zeros(n)
+    hierarchy = hierarchy_of(level, levels.measured)
+    labels = _best_cut(hierarchy, level, levels.measured, k)
+    score = partition_score(level, levels.measured, labels)
+    for _ in range(_EXCESS_ROUNDS):
+        found = _excess(levels, labels)
+        if np.array_equal(found, excess):
+            break
+        reduced = _reduced_level(levels, found)
+        tree = hierarchy_of(reduced, levels.measured)
+        again = _best_cut(tree, reduced, levels.measured, k)
+        if partition_score(reduced, levels.measured, again) <= score:
+            break
+        level, hierarchy, labels, excess = reduced, tree, again, found
+        score = partition_score(level, levels.measured, labels)
+    step = _step(level, labels)
+    evidence: dict[str, object] = {
+        "score": round(score, 9),
+        "contrast": round(step, 9),
+        "candidates": _candidates(hierarchy),
+        "excess": [round(float(value), 9) for value in excess] if excess.any() else [],
+    }
+    if k is None and (score <= 0.0 or step < LEAST_CONTRAST):
+        return one_group(n, evidence={**evidence, "reason": "no cut tells near from far"})
+    labels = numbered_by_first_member(labels)
+    return Grouping(labels=labels, k=int(labels.max()) + 1, method="natural", evidence=evidence, size_min=1)
+
+
+def _without_evidence(n: int, k: int | None, reason: str) -> Grouping:
+    if k is None or k == 1:
+        return one_group(n, evidence={"reason": reason})
+    labels = np.minimum(np.arange(n), k - 1).astype(np.int64)
+    return Grouping(labels=labels, k=k, method="natural", evidence={"reason": reason}, size_min=1)
+
+
+def _best_cut(
+    hierarchy: Hierarchy, level: NDArray[np.float64], measured: NDArray[np.bool_], k: int | None
+) -> NDArray[np.int64]:
+    """Labels of the best cut (the fewest groups of equals), refined where k-means improves the score."""
+    n = len(hierarchy.tree) + 1
+    if k is None:
+        if hierarchy.score.max() <= 0.0:
+            return np.zeros(n, dtype=np.int64)
+        k = int(np.argmax(np.round(hierarchy.score, 9)))
+    labels = hierarchy.cut(k)
+    if not 1 < k < n:
+        return labels
+    square = np.zeros((n, n))
+    square[ends_of(n)] = level - level.min()
+    points = realise(square + square.T)
+    centres = np.stack([points[labels == group].mean(axis=0) for group in range(k)])
+    run = lloyd(points, centres, size_min=1, size_max=n, max_iter=20, tol=0.0)
+    better = partition_score(level, measured, run.labels) > partition_score(level, measured, labels) + 1e-9
+    return run.labels if better else labels
+
+
+def _excess(levels: Levels, labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(N,) delay by which a host is slow towards everybody, in units of the median; zero for most.
+
+    A host with a slow card is far even from its own rack, and would be left alone by any tree. It shows: to
+    most hosts it is as much too far, compared with the groups' two levels, as it is to its nearest one.
+    """
+    n = levels.n
+    first, second = ends_of(n)
+    between = labels[first] != labels[second]
+    if between.all() or not between.any():
+        return np.zeros(n)
+    inside_level = median(levels.distance[~between])
+    expected = np.where(between, median(levels.distance[between]), inside_level)
+    surplus = np.full((n, n), np.nan)
+    nearest = np.full((n, n), np.inf)
+    surplus[first, second] = surplus[second, first] = levels.distance - expected
+    nearest[first, second] = nearest[second, first] = levels.distance
+    excess = np.minimum(row_medians(surplus), nearest.min(axis=1) - inside_level)
+    return np.asarray(np.where(excess > _LEAST_EXCESS, excess, 0.0))
+
+
+def _reduced_level(levels: Levels, excess: NDArray[np.float64]) -> NDArray[np.float64]:
+    first, second = ends_of(levels.n)
+    least = float(levels.distance.min())
+    return np.asarray(np.log(np.maximum(levels.distance - excess[first] - excess[second], least)))
+
+
+def _step(level: NDArray[np.float64], labels: NDArray[np.int64]) -> float:
+    """Ratio of the typical distance between groups to the typical one inside; 1 when one kind is absent."""
+    first, second = ends_of(len(labels))
+    between = labels[first] != labels[second]
+    if between.all() or not between.any():
+        return 1.0
+    return float(np.exp(median(level[between]) - median(level[~between])))
+
+
+def _candidates(hierarchy: Hierarchy) -> list[dict[str, object]]:
+    """The best-scored numbers of groups, in order of k: a second peak is a second level of nesting."""
+    top = np.argsort(-hierarchy.score, kind="stable")[:_SHOWN]
+    return [
+        {"k": int(k), "score": round(float(hierarchy.score[k]), 9)}
+        for k in sorted(top.tolist())
+        if hierarchy.score[k] > 0
+    ]

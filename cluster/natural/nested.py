@@ -1,0 +1,166 @@
+"""Levels above and below a grouping: rows of racks, racks of a row.
+
+Netprobe's own: the test of `judge` inside every group at once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netprobe.cluster.hierarchy import hierarchy_of
+from netprobe.cluster.levels import levels_of, symmetric
+from netprobe.cluster.locality_test import (
+    LEAST_CONTRAST,
+    SIGNIFICANCE,
+    contrast_of,
+    draw_looks,
+    least_p_value,
+    share_as_good,
+    standardised,
+)
+from netprobe.cluster.natural.candidates import best_candidate
+from netprobe.cluster.records import numbered_by_first_member
+from netprobe.cluster.regroup import is_sparse
+
+# By a group's members: what `_look_into` gave.
+Seen = dict[bytes, tuple[NDArray[np.int64], NDArray[np.float64] | None]]
+
+_LEVELS = 3
+_DRAWS = 99
+_DRAWS_FINER = 39
+# Once the groups together are beyond chance, one of them is split at this level.
+_OWN = 0.1
+# A group of fewer hosts than this is not looked into: no test could tell.
+_FEWEST = 6
+# In a fleet of more hosts than this, groups of fewer than so many are let be: there are too many of them.
+_LARGE, _FEWEST_LARGE = 256, 12
+# In a larger group so many pairs were measured that a tree sees what is there.
+_LARGEST_JOINED = 128
+
+
+def finer(
+    distance_s: NDArray[np.float64],
+    raw_distance_s: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    *,
+    seed: int,
+    seen: Seen,
+) -> NDArray[np.int64] | None:
+    """Labels (N,) of the groups split where locality is found inside them, or None where it is in none.
+
+    Each group is looked at like a fleet of its own (see `judge`). The sum of what is seen in all of them must
+    be beyond chance at the verdict's level; then those are split that show it themselves. ``seen`` keeps what
+    was seen in a group, for the next level down looks at those again that were not split.
+    """
+    found = labels.copy()
+    splits: list[tuple[NDArray[np.intp], NDArray[np.int64]]] = []
+    looks: list[NDArray[np.float64]] = []
+    fewest = _FEWEST if len(labels) <= _LARGE else _FEWEST_LARGE
+    for group in np.unique(labels):
+        members = np.flatnonzero(labels == group)
+        if len(members) < fewest:
+            continue
+        if members.tobytes() not in seen:
+            block = np.ix_(members, members)
+            seen[members.tobytes()] = _look_into(distance_s[block], raw_distance_s[block], seed=seed)
+        split, look = seen[members.tobytes()]
+        if look is not None:
+            looks.append(look)
+            splits.append((members, split))
+    if not looks or share_as_good(np.sum(looks, axis=0)) > SIGNIFICANCE:
+        return None
+    for (members, split), look in zip(splits, looks):
+        contrast = contrast_of(symmetric(raw_distance_s[np.ix_(members, members)]), split)
+        clear = contrast is None or contrast >= LEAST_CONTRAST
+        possible = split.max() > 0 and least_p_value(numbered_by_first_member(split)) <= SIGNIFICANCE
+        if possible and clear and share_as_good(look) <= _OWN:
+            found[members] = found.max() + 1 + split
+    return None if np.array_equal(found, labels) else numbered_by_first_member(found)
+
+
+def _look_into(
+    distance_s: NDArray[np.float64], raw_distance_s: NDArray[np.float64], *, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
+    """The best split of one group, and how it and matrices without locality look (see `judge`), if they can."""
+    levels = levels_of(symmetric(raw_distance_s))
+    if levels is None:
+        return np.zeros(len(raw_distance_s), dtype=np.int64), None
+    split = best_candidate(distance_s, raw_distance_s, levels=levels).labels
+    few = is_sparse(raw_distance_s) and levels.n <= _LARGEST_JOINED
+    table = draw_looks(levels, split, seed=seed, permutations=_DRAWS_FINER, stop=False, joined=few)
+    return split, None if table is None else standardised(table)
+
+
+def coarser(
+    raw_distance_s: NDArray[np.float64], labels: NDArray[np.int64], *, seed: int
+) -> NDArray[np.int64] | None:
+    """(N,) labels of groups of groups, or None where the distances between groups are all alike.
+
+    The mean log distances of pairs of groups are cut by average linkage. The step between the two levels of
+    the best cut is compared with those of matrices whose readings across groups are dealt out anew.
+    """
+    matrix = symmetric(raw_distance_s)
+    k = int(labels.max()) + 1
+    if k < 4:
+        return None
+    first, second = np.triu_indices(len(labels), 1)
+    pairs = matrix[first, second]
+    across = np.isfinite(pairs) & (labels[first] != labels[second]) & (pairs > 0)
+    if not across.any():
+        return None
+    level = np.log(pairs[across])
+    low, high = np.quantile(level, [0.25, 0.75])
+    level = np.minimum(level, high + 3.0 * max(float(high - low), 0.02))
+    ends = np.sort(np.stack([labels[first][across], labels[second][across]]), axis=0)
+    where = (ends[0] * (2 * k - ends[0] - 1)) // 2 + ends[1] - ends[0] - 1
+    size = k * (k - 1) // 2
+    counts = np.bincount(where, minlength=size)
+
+    def best(values: NDArray[np.float64]) -> tuple[float, NDArray[np.int64], float]:
+        means = np.bincount(where, values, size) / np.maximum(counts, 1)
+        means[counts == 0] = values.mean()
+        tree = hierarchy_of(means, counts > 0)
+        cut = int(np.argmax(np.round(tree.score, 9)))
+        group = tree.cut(max(cut, 1))
+        one, other = np.triu_indices(k, 1)
+        apart = group[one] != group[other]
+        step = float(means[apart].mean() - means[~apart].mean()) if apart.any() and not apart.all() else 0.0
+        return float(tree.score.max()) * float(means.std()), group, step
+
+    observed, group, step = best(level)
+    if observed <= 0 or np.exp(step) < LEAST_CONTRAST:
+        return None
+    generator = np.random.default_rng(seed)
+    draws = _DRAWS if len(labels) <= _LARGE else _DRAWS_FINER
+    as_good = 0
+    for _ in range(draws):
+        as_good += best(generator.permutation(level))[0] >= observed - 1e-12
+        if (as_good + 1) / (draws + 1) > SIGNIFICANCE:
+            return None
+    return numbered_by_first_member(group[labels])
+
+
+def all_levels(
+    distance_s: NDArray[np.float64],
+    raw_distance_s: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    *,
+    seed: int,
+) -> list[NDArray[np.int64]]:
+    """Every level found, finest first: ``labels`` is one of them, and each is a refinement of the next.
+
+    Distances are (N, N) ``[src, dst]`` in seconds, denoised and as measured (NaN where missing); labels are (N,).
+    """
+    levels = [labels]
+    seen: Seen = {}
+    while (
+        len(levels) < _LEVELS
+        and (split := finer(distance_s, raw_distance_s, levels[0], seed=seed, seen=seen)) is not None
+    ):
+        levels.insert(0, split)
+    while (
+        len(levels) < _LEVELS + 1 and (joined := coarser(raw_distance_s, levels[-1], seed=seed)) is not None
+    ):
+        levels.append(joined)
+    return levels

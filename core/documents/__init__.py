@@ -1,0 +1,1 @@
+"""The documents of the chain, and the matrices and visits they hold."""

@@ -1,0 +1,216 @@
+"""The Map document: denoised, complete distances, groups, and the verdict on locality."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from netprobe.core.documents.document import Document, Record
+from netprobe.core.documents.matrix import FloatMatrix, Matrix
+from netprobe.core.documents.scan import ScannedHost, check_hosts_and_matrices
+
+Locality = Literal["found", "none", "cannot_tell"]
+
+
+class HeldOut(Record):
+    """Error of the fit on links it did not see; the document's own fit uses every link."""
+
+    links: int = Field(ge=0)
+    median_relative_error: float | None = None
+
+
+class Group(Record):
+    """Hosts found near each other."""
+
+    id: str
+    hosts: list[str]
+    leader: str
+    """The host with the least summed distance to its group."""
+    radius_s: float | None = None
+    """Largest distance of a member from the leader."""
+    radius_s_per_byte: float | None = None
+    """The same where the groups are those of goodput."""
+
+
+class Grouping(Record):
+    """How the groups were formed."""
+
+    method: str
+    k: int = Field(ge=0)
+    layer: str | None = None
+    """Whose distances groups, verdict and outliers come from: ``rtt`` (so in older maps, without it) or ``beta``."""
+    evidence: dict[str, Any] = Field(default_factory=dict)
+
+
+class SlowHost(Record):
+    """A host that is slower towards the others than its place explains."""
+
+    host: str
+    ratio: float
+    """Median over its links of measured over expected."""
+    excess_s: float | None = None
+    """The same as a difference; of RTT."""
+    excess_s_per_byte: float | None = None
+    """The same as a difference; of goodput."""
+    slower: int
+    links: int
+    """``slower`` of ``links`` are more than a tenth above what is expected."""
+    text: str
+
+
+class SlowLink(Record):
+    """A link slower than the groups and the hosts at its ends explain."""
+
+    hosts: list[str]
+    ratio: float
+
+
+class AsymmetricLink(Record):
+    """``src`` to ``dst`` measured ``ratio`` times what ``dst`` to ``src`` did."""
+
+    src: str
+    dst: str
+    ratio: float
+
+
+class Outliers(Record):
+    """What stands out, largest effect first; lists of links end after 100, the counts are of all."""
+
+    hosts: list[SlowHost] = Field(default_factory=list)
+    links: list[SlowLink] = Field(default_factory=list)
+    links_found: int = 0
+    asymmetric: list[AsymmetricLink] = Field(default_factory=list)
+    asymmetric_found: int = 0
+
+
+class FittedLayer(Record):
+    """What every layer has: how the distances of one measurement were fitted. Each has its own unit."""
+
+    coordinates: list[list[float]]
+    """For drawing: one row a host, in the layer's unit to the power 1/alpha; empty for an unplaced host."""
+    stress: float | None = None
+    held_out: HeldOut | None = None
+    interval_factor: Matrix | None = None
+    """f such that nine of ten readings of a link lie in distance / f to distance * f. Optional: written
+    where links of placed hosts are missing."""
+    method: str
+    parameters: dict[str, Any] = Field(default_factory=dict)
+
+
+class RttLayer(FittedLayer):
+    """Round-trip times, denoised and complete. A host without any reading has null cells."""
+
+    distance_s: Matrix
+    heights_s: list[float | None]
+
+    @property
+    def distance(self) -> FloatMatrix:
+        """(N, N) the distances, in the layer's unit."""
+        return self.distance_s
+
+
+class BetaLayer(FittedLayer):
+    """Seconds a byte, 1 / goodput, denoised and complete: the far hosts are those that take long for a byte.
+
+    A host that no tested link ties to the others has null cells. ``parameters["measurement"]`` is the id of
+    the goodput.
+    """
+
+    distance_s_per_byte: Matrix
+    heights_s_per_byte: list[float | None]
+    outliers: Outliers | None = None
+    """What stands out of the goodput, where the map's own ``outliers`` are those of RTT."""
+
+    @property
+    def distance(self) -> FloatMatrix:
+        """(N, N) the distances, in the layer's unit."""
+        return self.distance_s_per_byte
+
+
+class Layers(Record):
+    """One layer a measurement. Later versions add layers in units of their own."""
+
+    rtt: RttLayer | None = None
+    beta: BetaLayer | None = None
+
+    def named(self) -> dict[str, RttLayer | BetaLayer]:
+        """The layers there are, by name."""
+        found = {"rtt": self.rtt, "beta": self.beta}
+        return {name: layer for name, layer in found.items() if layer is not None}
+
+
+class Verdict(Record):
+    """Whether location matters at all."""
+
+    locality: Locality
+    contrast: float | None = None
+    """Median distance across groups over the median inside them."""
+    p_value: float | None = Field(default=None, ge=0, le=1)
+    text: str
+
+
+class Map(Document):
+    """``netprobe.map``: child of a scan."""
+
+    KIND: ClassVar[str] = "map"
+
+    schema_: str = Field(default="netprobe.map/1.0", alias="schema")
+    hosts: list[ScannedHost]
+    unplaced: list[str] = Field(default_factory=list)
+    """Hosts without a reading; they stand in no group."""
+    layers: Layers
+    grouping: Grouping
+    groups: list[Group]
+    verdict: Verdict
+    outliers: Outliers | None = None
+
+    @property
+    def grouped_by(self) -> str:
+        """The name of the layer that groups, verdict and outliers come from."""
+        return self.grouping.layer or "rtt"
+
+    @property
+    def distance(self) -> FloatMatrix:
+        """(N, N) denoised distances of that layer, in its unit; NaN only for unplaced hosts."""
+        return self.layers.named()[self.grouped_by].distance
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Map:
+        layers = self.layers.named()
+        if self.grouped_by not in layers:
+            raise ValueError(f"its groups are those of layers.{self.grouped_by}, which it lacks")
+        for name, layer in layers.items():
+            _check_layer(self, name, layer)
+        names = {host.name for host in self.hosts}
+        grouped = [name for group in self.groups for name in group.hosts]
+        if len(set(grouped)) != len(grouped):
+            raise ValueError("a host stands in two groups")
+        if set(grouped) | set(self.unplaced) != names or set(grouped) & set(self.unplaced):
+            raise ValueError("each host must stand in one group or in unplaced")
+        if len({group.id for group in self.groups}) != len(self.groups):
+            raise ValueError("two groups have the same id")
+        if any(not group.hosts or group.leader not in group.hosts for group in self.groups):
+            raise ValueError("a group is empty or its leader is none of its hosts")
+        return self
+
+
+def _check_layer(map_: Map, name: str, layer: RttLayer | BetaLayer) -> None:
+    """Shapes, symmetry and completeness of one layer; raises ValueError.
+
+    The layer of the groups knows every placed host. Another one may know fewer, but those it knows wholly.
+    """
+    key = "distance_s" if isinstance(layer, RttLayer) else "distance_s_per_byte"
+    distance = layer.distance
+    matrices = {f"layers.{name}.{key}": distance}
+    if layer.interval_factor is not None:
+        matrices[f"layers.{name}.interval_factor"] = layer.interval_factor
+    check_hosts_and_matrices(map_.hosts, matrices)
+    placed = [i for i, host in enumerate(map_.hosts) if host.name not in map_.unplaced]
+    if name != map_.grouped_by:
+        placed = [i for i in placed if not np.isnan(distance[i]).all()]
+    if np.isnan(distance[np.ix_(placed, placed)]).any():
+        raise ValueError(f"layers.{name}.{key} has a missing cell between placed hosts")
+    if not np.allclose(distance, distance.T, rtol=1e-6, atol=0.0, equal_nan=True):
+        raise ValueError(f"layers.{name}.{key} is not symmetric")

@@ -1,0 +1,126 @@
+"""The Plan documents: a union on ``kind``. Only plan/ loads them, since loading verifies."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from netprobe.core.documents.document import Document, Record
+from netprobe.core.hosts import Host
+
+Objective = Literal["sum", "bottleneck"]
+
+
+class RandomOrders(Record):
+    """What random orders of the same hosts cost."""
+
+    orders: int = Field(ge=1)
+    mean_s: float = Field(ge=0)
+    least_s: float = Field(ge=0)
+    most_s: float = Field(ge=0)
+    percentiles_s: dict[str, float] = Field(default_factory=dict)
+    """By percentage: ``"5"`` is the cost below which 5 % of the random orders are."""
+
+
+class HeldOutOrders(Record):
+    """What orders sought on one half of the readings cost on the other half, which they did not see."""
+
+    folds: int = Field(default=0, ge=0)
+    """0 where this was not, or cannot be, found out; ``text`` says why."""
+    pairs: int = Field(default=0, ge=0)
+    """Pairs of hosts with a reading in either half."""
+    cost_s: float | None = Field(default=None, ge=0)
+    """Of an order of the kind that the plan has, sought on a half."""
+    cost_given_s: float | None = Field(default=None, ge=0)
+    cost_leaf_s: float | None = Field(default=None, ge=0)
+    """Of the leaves of the hierarchy of the hosts, no search after it."""
+    text: str
+
+
+class OrderSolver(Record):
+    """How the order was found."""
+
+    kind: str
+    """Which candidate it is: ``given``, ``leaf``, ``annealed``, ``ring`` or ``polished``."""
+    candidates_s: dict[str, float] = Field(default_factory=dict)
+    """The cost of each candidate."""
+    held_out_s: dict[str, float] = Field(default_factory=dict)
+    """The held-out cost of each kind that was judged by it."""
+    raw_share: float = Field(default=0.0, ge=0)
+    """Weight of the readings themselves beside the denoised distances, in the costs searched on."""
+    runs: int = Field(default=0, ge=0)
+    steps: int = Field(default=0, ge=0)
+    """Moves tried by annealing, or kicks of the ring's search, in all runs for the order."""
+    text: str
+
+
+class Plan(Document):
+    """What every kind of plan has. ``requires`` names the features a reader must know to obey it."""
+
+    KIND: ClassVar[str] = "plan"
+
+    schema_: str = Field(default="netprobe.plan/1.0", alias="schema")
+    kind: str
+    requires: list[str] = Field(default_factory=list)
+    hosts: list[Host]
+
+    @model_validator(mode="after")
+    def _hosts_are_distinct(self) -> Plan:
+        names = [host.name for host in self.hosts]
+        if not names or len(set(names)) != len(names):
+            raise ValueError("hosts must list at least one host, and each once")
+        return self
+
+
+class OrderPlan(Plan):
+    """``kind: order``: the hosts in rank order for one collective algorithm."""
+
+    VERSION: ClassVar[tuple[int, int]] = (1, 1)
+
+    kind: Literal["order"] = "order"
+    schema_: str = Field(default="netprobe.plan/1.1", alias="schema")
+    collective: Literal["all_reduce", "reduce_scatter"] = "all_reduce"
+    algorithm: str = "ring"
+    """A cost model of docs/planning.md."""
+    objective: Objective = "sum"
+    """``bottleneck``, of a ring only: the largest hop counts, and not their sum."""
+    size_bytes: int | None = Field(default=None, ge=1)
+    """The buffer whose time was priced, by latency and goodput; null: latency alone."""
+    order: list[str]
+    """Host names, rank 0 first."""
+    kept_given: str | None = None
+    """Why the given order was kept without a search; null when an order was sought."""
+    cost_s: float = Field(ge=0)
+    """Cost of ``order`` to the algorithm, on the map's denoised distances. Of a ring: the sum (or the largest)
+    of the one-way times, each half an RTT, or that of a message of ``size_bytes``."""
+    cost_given_s: float = Field(ge=0)
+    """The same cost of the order in which the hosts were given."""
+    lower_bound_s: float | None = Field(default=None, ge=0)
+    """No order of these hosts costs less."""
+    gap: float | None = Field(default=None, ge=0)
+    """By how much ``cost_s`` is above the bound, as a share of it."""
+    cost_random: RandomOrders | None = None
+    cost_worst_s: float | None = Field(default=None, ge=0)
+    order_worst: list[str] = Field(default_factory=list)
+    """The dearest order found, where it was asked for."""
+    held_out: HeldOutOrders | None = None
+    solver: OrderSolver | None = None
+    advice: str | None = None
+    """What the figures say, in a sentence."""
+    crossings: int | None = Field(default=None, ge=0)
+    """Ring hops between groups; a ring through g > 1 groups needs at least g. Null for what is no ring."""
+    crossings_given: int | None = Field(default=None, ge=0)
+    left_out: list[str] = Field(default_factory=list)
+    """Hosts that had no reading and are not in ``order``."""
+
+    @model_validator(mode="after")
+    def _order_is_a_permutation(self) -> OrderPlan:
+        names = {host.name for host in self.hosts}
+        if self.order_worst and sorted(self.order_worst) != sorted(self.order):
+            raise ValueError("order_worst lists other hosts than order")
+        if len(set(self.order)) != len(self.order):
+            raise ValueError("order lists a host twice")
+        if set(self.order) | set(self.left_out) != names or set(self.order) & set(self.left_out):
+            raise ValueError("order must list each host once, but for those in left_out")
+        return self

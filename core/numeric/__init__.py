@@ -1,0 +1,1 @@
+"""Numbers: their text in JSON, medians of large arrays, trees."""

@@ -1,0 +1,1 @@
+"""What netprobe asks of the machine it runs on: namespaces, interrupts, temporary files, installs."""

@@ -1,0 +1,1 @@
+"""Hosts as batch systems, inventories and clusters list them."""

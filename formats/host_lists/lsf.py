@@ -1,0 +1,55 @@
+"""The hosts that IBM Spectrum LSF gives a job, as its environment tells them.
+
+``LSB_MCPU_HOSTS`` is "h1 4 h2 2", ``LSB_HOSTS`` "h1 h1 h1 h1 h2 h2", and the file that
+``LSB_DJOB_HOSTFILE`` names has one line a slot. LSF leaves out the long ones in big jobs, so whichever is there
+is read, in this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from netprobe.core.errors import HostsError, InputError
+from netprobe.core.hosts import MAX_SLOTS, Host
+from netprobe.formats.hostfiles.repeated import add_up, read_line_a_slot
+
+
+def read_lsf_hostfile(text: str, *, source: str | None = None) -> tuple[Host, ...]:
+    """Hosts of a job's host file: one line a slot. Raises HostsError naming the line."""
+    return read_line_a_slot(text, source=source, what="an LSF host file")
+
+
+def read_lsf_counts(text: str, *, source: str | None = None) -> tuple[Host, ...]:
+    """Hosts of ``h1 4 h2 2`` (LSB_MCPU_HOSTS): each name with its slots."""
+    words = text.split()
+    if len(words) % 2:
+        raise HostsError(
+            f"{len(words)} words: 'HOST SLOTS HOST SLOTS ...' has an even number of them", source=source
+        )
+    entries: list[tuple[str, int, int | None]] = []
+    for name, count in zip(words[::2], words[1::2]):
+        if not (count.isascii() and count.isdigit() and len(count) <= 7 and 1 <= int(count) <= MAX_SLOTS):
+            raise HostsError(
+                f"{count[:20]!r} behind {name[:60]!r} is no whole number of 1 to {MAX_SLOTS}", source=source
+            )
+        entries.append((name, int(count), None))
+    return add_up(entries, source=source)
+
+
+def read_lsf_list(text: str, *, source: str | None = None) -> tuple[Host, ...]:
+    """Hosts of ``h1 h1 h2`` (LSB_HOSTS): a name once for each slot."""
+    return add_up([(word, 1, None) for word in text.split()], source=source)
+
+
+def lsf_hosts(environ: Mapping[str, str], read_file: Callable[[str], str]) -> tuple[Host, ...]:
+    """Hosts of the LSF job whose environment this is. Raises InputError outside a job."""
+    for variable, read in (("LSB_MCPU_HOSTS", read_lsf_counts), ("LSB_HOSTS", read_lsf_list)):
+        if environ.get(variable, "").strip():
+            return read(environ[variable], source=variable)
+    path = environ.get("LSB_DJOB_HOSTFILE", "")
+    if not path:
+        raise InputError(
+            "no LSF job here (none of LSB_MCPU_HOSTS, LSB_HOSTS and LSB_DJOB_HOSTFILE is set): run inside a "
+            "job, or give lsf:FILE"
+        )
+    return read_lsf_hostfile(read_file(path), source=path)

@@ -1,0 +1,1 @@
+"""Hosts in rank order, as launchers read them."""

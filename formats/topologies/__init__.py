@@ -1,0 +1,1 @@
+"""Where hosts stand: switches, racks, labels, in and out."""

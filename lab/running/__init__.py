@@ -1,0 +1,1 @@
+"""Labs that stand: made, changed, entered, removed."""

@@ -1,0 +1,1 @@
+"""What this machine and the hosts offer netprobe, before a scan finds out."""

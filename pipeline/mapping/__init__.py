@@ -1,0 +1,1 @@
+"""scan -> map: layers, groups, findings."""

@@ -1,0 +1,1 @@
+"""map -> plan: orders, predictions, and costs on readings held out."""

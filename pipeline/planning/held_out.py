@@ -1,0 +1,300 @@
+"""scan + map -> what the readings behind a map add to it: costs to search on, and folds to judge orders by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netprobe.core.documents.document import canonical_sha256, load_document
+from netprobe.core.documents.map import Map
+from netprobe.core.documents.matrix import FloatMatrix, empty_matrix
+from netprobe.core.documents.scan import Scan
+from netprobe.core.errors import DocumentError
+from netprobe.core.hosts import natural_order
+from netprobe.embed import denoise
+from netprobe.embed.records import Method
+from netprobe.pipeline import files
+from netprobe.pipeline.mapping.layers import read_layers
+from netprobe.plan import Fold, Links, Readings, links_of
+
+RAW_SHARE = 0.1
+"""Of the readings in the costs searched on, beside the denoised distances: enough to break ties by."""
+SLOW, SLOW_NOISE = 1.3, 4.0
+"""A pair stays slow whose readings both are above its denoised distance by that factor, and by so many times the
+noise of a reading."""
+MOST_HOSTS = 256
+"""Above it nothing is held out unless asked for: each fold denoises a matrix of its own."""
+MOST_LACKING = 0.05
+"""Of the pairs may have one reading only; orders are judged on the others."""
+MOST_SCANS = 20
+"""Of the files beside a map are read in search of the scan that it was made from."""
+
+
+def is_parent(map_: Map, scan: Scan) -> bool:
+    """Whether the map was made from this very scan."""
+    return canonical_sha256(scan) in {parent.sha256 for parent in map_.parents}
+
+
+def readings_of(
+    map_: Map, scan: Scan, *, size_bytes: int | None = None, held_out: bool | None = None, seed: int = 0
+) -> Readings:
+    """What orders may be sought on and judged by, in the order of the map's hosts.
+
+    The round trip of each pair was visited twice, once from each end; of the cells of a fold's halves one has the
+    one reading and one the other, drawn by ``seed``. Goodput has a direction and one reading in each: where it is
+    priced nothing is held out. ``held_out`` None means up to MOST_HOSTS hosts. Raises DocumentError for a scan
+    of other hosts.
+    """
+    if [host.name for host in scan.hosts] != [host.name for host in map_.hosts]:
+        raise DocumentError("the scan lists other hosts than the map, or in another order")
+    denoised = links_of(map_, size_bytes)
+    order = natural_order(map_.hosts)
+    raw = {entry.layer: _unordered(entry.raw, order) for entry in read_layers(scan, order)}
+    wanted = {"beta"} if map_.grouped_by != "rtt" else {"rtt"} if size_bytes is None else {"rtt", "beta"}
+    if not wanted <= set(raw):
+        raise DocumentError(f"the scan has no readings of {' and '.join(sorted(wanted - set(raw)))}")
+    layers = {name: raw[name] for name in sorted(wanted)}
+    both = {name: _cells(name, matrix) for name, matrix in layers.items()}
+    mixed = {name: _mixed(_distance(map_, name), matrix) for name, matrix in both.items()}
+    search = _links(mixed, denoised.size_bytes)
+    slow, stays = None, None
+    if "rtt" in mixed:
+        slow = _Slow.of(_distance(map_, "rtt"), raw["rtt"])
+        full = slow.full(mixed["rtt"], _distance(map_, "rtt"), raw["rtt"])
+        if not np.array_equal(full, mixed["rtt"], equal_nan=True):
+            stays = _links({**mixed, "rtt": full}, denoised.size_bytes)
+    placed = [i for i in order if map_.hosts[i].name not in set(map_.unplaced)]
+    folds, pairs, text = _folds(map_, layers, placed, denoised.size_bytes, held_out, seed, slow)
+    return Readings(
+        search=search,
+        stays=stays,
+        repeats=slow is not None and slow.repeats,
+        raw_share=RAW_SHARE,
+        folds=folds,
+        pairs=pairs,
+        text=text,
+    )
+
+
+def readings_beside(
+    map_file: Path,
+    map_: Map,
+    scan_file: Path | None,
+    *,
+    size_bytes: int | None = None,
+    held_out: bool | None = None,
+    seed: int = 0,
+) -> Readings:
+    """`readings_of` the scan in ``scan_file``, or of the one beside the map that is its parent, whatever its name.
+
+    Raises DocumentError for a scan that was named and cannot be read, or is not the map's.
+    """
+    if map_.verdict.locality == "none":
+        return Readings()
+    if scan_file is not None:
+        scan: Scan | None = _parent_in(map_, scan_file)
+    else:
+        scan, why = _parent_beside(map_file, map_)
+    if scan is None:
+        return Readings(text=f"not known: {why}")
+    return readings_of(map_, scan, size_bytes=size_bytes, held_out=held_out, seed=seed)
+
+
+def _parent_in(map_: Map, path: Path) -> Scan:
+    scan = load_document(Scan, path)
+    if not is_parent(map_, scan):
+        raise DocumentError("is not the scan that the map was made from", source=str(path))
+    return scan
+
+
+def _parent_beside(map_file: Path, map_: Map) -> tuple[Scan | None, str]:
+    """The map's parent among the scans beside it, scan.json first; None, and why, where it is not there."""
+    first = map_file.parent / files.SCAN
+    others = sorted(path for path in map_file.parent.glob("*scan*.json") if path != first)
+    why = f"no {files.SCAN} is beside the map"
+    for path in (first, *others[: MOST_SCANS - 1]):
+        try:
+            # A pipe would be waited for, and no head is read of one.
+            if path.is_file() and files.kind_of(path) == "scan":
+                return _parent_in(map_, path), ""
+        except OSError as error:
+            found = f"{path}: cannot be read: {error.strerror}"
+        except DocumentError as error:
+            found = str(error)
+        else:
+            continue
+        why = found if path == first else why
+    needed = next(
+        (parent.sha256 for parent in map_.parents if parent.schema_.startswith("netprobe.scan/")), ""
+    )
+    of = f" (canonical sha256 {needed[:12]}..)" if needed else ""
+    return (
+        None,
+        f"{why}, nor is another scan there that it was made from: name the file of that{of} with --scan",
+    )
+
+
+def _folds(
+    map_: Map,
+    layers: dict[str, FloatMatrix],
+    placed: list[int],
+    size_bytes: int | None,
+    held_out: bool | None,
+    seed: int,
+    slow: _Slow | None,
+) -> tuple[tuple[Fold, ...], int, str]:
+    """The folds, how many pairs have two readings, and what is to be said of it."""
+    count = len(placed)
+    total = count * (count - 1) // 2
+    if held_out is False:
+        return (), 0, "not asked for"
+    if "beta" in layers:
+        # The two cells of a pair are two links: the one says nothing of how well the other was read.
+        return (
+            (),
+            0,
+            "cannot tell: the scan has one reading of the goodput of each link and direction, and it takes two",
+        )
+    if held_out is None and count > MOST_HOSTS:
+        return (
+            (),
+            0,
+            f"not done above {MOST_HOSTS} hosts unless asked for (--held-out): it denoises twice more",
+        )
+    if count < 3:
+        return (), 0, "cannot tell: fewer than three hosts have no orders to tell apart"
+    at = np.ix_(placed, placed)
+    parts = {name: matrix[at] for name, matrix in layers.items()}
+    twice = ~np.any([np.isnan(part) | np.isnan(part.T) for part in parts.values()], axis=0)
+    pairs = int(np.triu(twice, 1).sum())
+    if total - pairs > MOST_LACKING * total:
+        return (
+            (),
+            pairs,
+            f"cannot tell: {total - pairs} of {total} pairs have one reading or none, and it takes two",
+        )
+    pick = np.triu(np.random.default_rng([seed, count]).random((count, count)) < 0.5, 1)
+    pick = pick | np.tril(~pick.T, -1)
+    folds = []
+    for mask in (pick, ~pick):
+        halves = {name: _half(part, mask) for name, part in parts.items()}
+        unseen = {name: _half(part, ~mask) for name, part in parts.items()}
+        if any(_alone(half) for half in halves.values()):
+            return (), pairs, "cannot tell: a host would be left without a reading in one of the halves"
+        clean = {name: denoise(half, method=_method(map_, name), seed=seed) for name, half in halves.items()}
+        mixed = {name: _mixed(clean[name], half) for name, half in halves.items()}
+        # A pair that lacks a reading costs what its half says, to every order alike.
+        for name, cells in unseen.items():
+            unseen[name] = np.where(np.isnan(cells), clean[name], cells)
+        kinds = [clean, mixed, unseen]
+        if slow is not None and slow.repeats:
+            # Where slow readings repeat one of them will do.
+            kinds.append({**mixed, "rtt": slow.full(mixed["rtt"], clean["rtt"], halves["rtt"])})
+        links = [
+            _links({k: _placed(m, placed, len(map_.hosts)) for k, m in matrices.items()}, size_bytes)
+            for matrices in kinds
+        ]
+        stays = links[3] if len(links) > 3 else None
+        folds.append(Fold(denoised=links[0], search=links[1], unseen=links[2], stays=stays))
+    lacking = f"; {total - pairs} of {total} pairs lack one" if pairs < total else ""
+    return tuple(folds), pairs, f"each pair's two readings, one sought on and one priced, both ways{lacking}"
+
+
+def _half(part: FloatMatrix, mask: NDArray[np.bool_]) -> FloatMatrix:
+    """(N, N) symmetric: of each pair the one cell that ``mask`` picks, NaN where that one is missing."""
+    chosen = np.where(mask, part, np.nan)
+    half: FloatMatrix = np.where(np.isnan(chosen), chosen.T, chosen)
+    np.fill_diagonal(half, 0.0)
+    return half
+
+
+def _alone(half: FloatMatrix) -> bool:
+    known = ~np.isnan(half)
+    return bool((known.sum(axis=1) < 2).any())
+
+
+def _cells(name: str, raw: FloatMatrix) -> FloatMatrix:
+    """The readings that a search may lean on.
+
+    Both readings of a round trip are of the same path, and what delays one of them only has passed: the lesser
+    of both counts. Goodput has a direction, and is used as directed.
+    """
+    if name == "rtt":
+        return np.fmin(raw, raw.T)
+    return np.where(np.isnan(raw), raw.T, raw)
+
+
+def _mixed(distance: FloatMatrix, raw: FloatMatrix) -> FloatMatrix:
+    """The denoised distances and RAW_SHARE of the readings, scaled to the same mean; a missing reading adds nothing."""
+    off = ~np.eye(len(distance), dtype=bool)
+    known = off & ~np.isnan(raw) & ~np.isnan(distance)
+    mean = float(raw[known].mean()) if known.any() else 0.0
+    if mean <= 0:
+        return distance.copy()
+    scaled = raw * (float(distance[known].mean()) / mean)
+    return np.where(np.isnan(scaled), distance, (distance + RAW_SHARE * scaled) / (1 + RAW_SHARE))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Slow:
+    """Readings above ``limit`` times their denoised distance are slow for their place; ``usual`` times it is usual."""
+
+    usual: float
+    limit: float
+    repeats: bool
+    """At least half of the slow readings are of pairs whose other reading is slow too."""
+
+    @classmethod
+    def of(cls, distance: FloatMatrix, raw: FloatMatrix) -> _Slow:
+        """From the two readings of each pair, visited in rounds far apart."""
+        known = ~np.eye(len(raw), dtype=bool) & (raw > 0) & (raw.T > 0) & (distance > 0)
+        if not known.any():
+            return cls(usual=1.0, limit=np.inf, repeats=False)
+        above = np.log(np.where(known, raw, 1.0) / np.where(known, distance, 1.0))
+        usual = float(np.median(np.minimum(above, above.T)[known]))
+        # Medians bear slow ones; that of a normal spread's sizes is 0.6745, and two readings differ by sqrt(2).
+        noise = float(np.median(np.abs(above - above.T)[known])) / (0.6745 * np.sqrt(2.0))
+        limit = usual + max(float(np.log(SLOW)), SLOW_NOISE * noise)
+        slow = known & (above > limit)
+        repeats = bool(slow.any() and (slow & slow.T).sum() >= slow.sum() / 2)
+        return cls(usual=float(np.exp(usual)), limit=float(np.exp(limit)), repeats=repeats)
+
+    def full(self, mixed: FloatMatrix, distance: FloatMatrix, raw: FloatMatrix) -> FloatMatrix:
+        """``mixed``, and the lesser reading of a pair both of whose are slow: that will not have passed."""
+        if not np.isfinite(self.limit):
+            return mixed
+        known = (raw > 0) & (raw.T > 0) & (distance > 0)
+        low = np.where(known, np.minimum(raw, raw.T), 0.0)
+        slow = known & (low > self.limit * distance)
+        return np.where(slow, np.maximum(mixed, low / self.usual), mixed)
+
+
+def _links(layers: dict[str, FloatMatrix], size_bytes: int | None) -> Links:
+    beta = layers.get("beta")
+    alpha = layers["rtt"] / 2.0 if "rtt" in layers else layers["beta"] * 0.0
+    return Links(alpha_s=alpha, beta_s_per_byte=beta, size_bytes=size_bytes)
+
+
+def _distance(map_: Map, name: str) -> FloatMatrix:
+    return np.array(map_.layers.named()[name].distance)
+
+
+def _method(map_: Map, name: str) -> Method:
+    found = map_.layers.named()[name].method
+    # A method of a later version, or one made up for a test: the usual one.
+    return found if found in get_args(Method) else "ensemble"  # type: ignore[return-value]
+
+
+def _unordered(matrix: FloatMatrix, order: list[int]) -> FloatMatrix:
+    back = np.argsort(order)
+    return matrix[np.ix_(back, back)]
+
+
+def _placed(part: FloatMatrix, placed: list[int], size: int) -> FloatMatrix:
+    whole = empty_matrix(size)
+    whole[np.ix_(placed, placed)] = part
+    return whole

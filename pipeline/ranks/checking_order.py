@@ -1,0 +1,368 @@
+"""A plan beside what its ranks said of where they run: which ranks are displaced, and what put them there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from netprobe.core.documents.plan import OrderPlan, Plan
+from netprobe.core.errors import HostsError, InputError
+from netprobe.core.hosts import Host, read_hosts_file_text
+from netprobe.core.text import listed
+from netprobe.formats import format_named, slots_of
+from netprobe.formats.hostfiles.ranks import MAX_RANKS, places_of
+from netprobe.formats.rank_output.rank_lines import RankLine, RankLog
+from netprobe.formats.rank_output.rank_program import RANK_LAUNCHERS
+from netprobe.pipeline.exporting import named_hosts
+from netprobe.pipeline.ranks.rank_hosts import HostFinder
+
+_EITHER = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedRanks:
+    """``hosts``: those of the order, rank 0's first. ``places``: host (its place there) and local rank of each rank.
+    ``others``: the plan's hosts that have no rank."""
+
+    hosts: tuple[Host, ...]
+    places: tuple[tuple[int, int], ...]
+    others: tuple[Host, ...] = ()
+    by_node: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Displaced:
+    """A rank that runs elsewhere. ``actual`` is a host of the plan, or what a host that is not in it calls itself."""
+
+    rank: int
+    planned: str
+    actual: str
+    in_plan: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ambiguous:
+    """A rank whose names stand for several hosts of the plan: ``said`` is what it calls its host."""
+
+    rank: int
+    planned: str
+    said: str
+    hosts: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderCheck:
+    """What became of the order. Ranks are numbers; hosts are the plan's names.
+
+    ``size`` is the number of planned ranks, ``confirmed`` how many of them run where they should. ``missing`` said
+    nothing (the job's ranks beyond the plan's, too), ``surplus`` are not planned (rank, host), ``contradictory``
+    were heard of from several hosts, ``local`` are on the right host in another place there (rank, planned, actual).
+    ``cause`` is the order in which the ranks stand, where it is a known one; ``notes`` what else was seen, a line
+    each. ``job_sizes`` are the numbers of ranks that the job had by what its ranks said, ``ambiguous`` the ranks
+    whose host cannot be told.
+    """
+
+    size: int
+    confirmed: int
+    launchers: tuple[str, ...]
+    displaced: tuple[Displaced, ...]
+    missing: tuple[int, ...]
+    surplus: tuple[tuple[int, str], ...]
+    contradictory: tuple[int, ...]
+    local: tuple[tuple[int, int, int], ...]
+    cause: str | None
+    notes: tuple[str, ...]
+    job_sizes: tuple[int, ...] = ()
+    ambiguous: tuple[Ambiguous, ...] = ()
+
+    @property
+    def good(self) -> bool:
+        """Whether every planned rank runs where it should, and the job had no other."""
+        whole = self.confirmed == self.size and self.job_sizes in ((), (self.size,))
+        return whole and not (self.surplus or self.contradictory)
+
+
+def planned_ranks(
+    plan: Plan, *, hosts: Sequence[Host] | None = None, slots: int | None = None, by_node: bool = False
+) -> PlannedRanks:
+    """Where a plan puts each rank. ``hosts`` and ``slots`` are those that were exported with it.
+
+    Raises InputError for a plan of another kind, of other hosts, or for slots out of range.
+    """
+    if not isinstance(plan, OrderPlan):
+        raise InputError(f"a plan of kind {plan.kind!r} has no single rank order to check")
+    by_name = named_hosts(plan.hosts, hosts, source="plan")
+    ranked = tuple(by_name[name] for name in plan.order)
+    return PlannedRanks(
+        hosts=ranked,
+        places=tuple(places_of(slots_of(ranked, slots), by_node=by_node)),
+        others=tuple(by_name[name] for name in plan.left_out),
+        by_node=by_node,
+    )
+
+
+def exported_fault(
+    planned: PlannedRanks, format_name: str, path: Path, export: str | None = None
+) -> str | None:
+    """Why a launcher's file is not the plan's order; None where it is, or where its format is never read back.
+
+    ``export`` is the command that writes the file.
+    """
+    dealt = " --by-node" if planned.by_node else ""
+    export = export or f"netprobe export hostfile PLAN --format {format_name}{dealt}"
+    entry = format_named(format_name)
+    read = entry.read
+    if not path.exists():
+        return f"{path}: not there yet: {export} writes it"
+    again = f"{export} --force"
+    if read is None:
+        return None
+    counts = [0] * len(planned.hosts)
+    for at, _ in planned.places:
+        counts[at] += 1
+    try:
+        text = read_hosts_file_text(path)
+        if planned.by_node and entry.write_by_node is not None:
+            ranked = [host.model_copy(update={"slots": count}) for host, count in zip(planned.hosts, counts)]
+            same = entry.write_by_node(ranked) == text
+            return None if same else f"{path}: not with the ranks of this plan by node: {again} writes it so"
+        hosts = read(text, source=str(path))
+    except HostsError as error:
+        return f"{error}: no {format_name} file that can be read: {again} writes one"
+    there = [(host.name, host.slots or 1) for host in hosts]
+    ours = [(host.launcher_name, count) for host, count in zip(planned.hosts, counts)]
+    names = [(host.name, count) for host, count in zip(planned.hosts, counts)]  # what a rank map has
+    if there in (ours, names):
+        return None
+    what = "slots" if [n for n, _ in there] in ([n for n, _ in ours], [n for n, _ in names]) else "order"
+    return (
+        f"{path}: not with the {what} of this plan: {again} writes it so (or give the --slots and --hosts that it was "
+        "exported with)"
+    )
+
+
+def check_order(planned: PlannedRanks, log: RankLog) -> OrderCheck:
+    """Compare what the ranks said with the plan."""
+    everyone = (*planned.hosts, *planned.others)
+    finder = HostFinder(everyone)
+    notes: list[str] = []
+    where: dict[int, _Place] = {}
+    said: dict[int, RankLine] = {}
+    contradictory: set[int] = set()
+    repeated = 0
+    other_names: dict[str, str] = {}
+    for line in log.lines:
+        if line.rank is None:
+            continue
+        place = _host_of(line, finder, everyone, other_names)
+        if line.rank not in said:
+            said[line.rank], where[line.rank] = line, place
+        elif where[line.rank] == place:
+            repeated += 1
+        else:
+            contradictory.add(line.rank)
+    size = len(planned.places)
+    displaced: list[Displaced] = []
+    local: list[tuple[int, int, int]] = []
+    surplus: list[tuple[int, str]] = []
+    ambiguous: list[Ambiguous] = []
+    confirmed = 0
+    for rank in sorted(said):
+        at, name, candidates = where[rank]
+        if rank >= size:
+            surplus.append((rank, name))
+            continue
+        should, local_rank = planned.places[rank]
+        if candidates:
+            names = tuple(everyone[one].name for one in candidates)
+            ambiguous.append(Ambiguous(rank=rank, planned=everyone[should].name, said=name, hosts=names))
+        elif at != should:
+            displaced.append(
+                Displaced(rank=rank, planned=everyone[should].name, actual=name, in_plan=at is not None)
+            )
+        else:
+            confirmed += rank not in contradictory
+            actual = said[rank].local_rank
+            if actual is not None and actual != local_rank:
+                local.append((rank, local_rank, actual))
+    sizes = tuple(
+        sorted({line.size for line in log.lines if line.rank is not None and line.size is not None})
+    )
+    notes += _notes(log, size, sizes, repeated, other_names)
+    # A size is what a line says: no more ranks are missing than a job can have.
+    expected = max(size, min(sizes[-1], MAX_RANKS) if sizes else 0)
+    return OrderCheck(
+        size=size,
+        confirmed=confirmed,
+        launchers=tuple(sorted({line.launcher for line in log.lines})),
+        displaced=tuple(displaced),
+        missing=tuple(rank for rank in range(expected) if rank not in said),
+        surplus=tuple(surplus),
+        contradictory=tuple(sorted(contradictory)),
+        local=tuple(local),
+        cause=_cause(planned, where) if displaced and not contradictory else None,
+        notes=tuple(notes),
+        job_sizes=sizes,
+        ambiguous=tuple(ambiguous),
+    )
+
+
+class _Place(NamedTuple):
+    """A host of the plan and its name; None and what a host calls itself, with the hosts that this may be."""
+
+    at: int | None
+    name: str
+    candidates: tuple[int, ...] = ()
+
+
+def _host_of(
+    line: RankLine, finder: HostFinder, hosts: Sequence[Host], other_names: dict[str, str]
+) -> _Place:
+    """The host a rank runs on.
+
+    An address that is one host's alone goes before names: a cloned machine may still have another's name, and
+    the address is what was probed.
+    """
+    by_name, by_address = finder.find(line.names, line.addresses)
+    shown = (
+        " or ".join([*line.names[:3], *line.addresses[: 0 if line.names else 3]]) or "a host without a name"
+    )
+    both = by_name & by_address
+    for found in (both, by_address, by_name):
+        if len(found) == 1:
+            (at,) = found
+            if by_name and at not in by_name:
+                other_names[hosts[at].name] = shown
+            return _Place(at, hosts[at].name)
+    return _Place(None, shown, tuple(sorted(both or by_address or by_name)))
+
+
+def _notes(
+    log: RankLog, size: int, sizes: tuple[int, ...], repeated: int, other_names: dict[str, str]
+) -> list[str]:
+    notes = []
+    bare = sum(line.rank is None for line in log.lines)
+    if bare:
+        launcher = log.lines[0].launcher
+        notes.append(
+            f"{bare} {'line has' if bare == 1 else 'lines have'} no rank: what started the program was not "
+            f"{launcher}, whose variables were not set"
+        )
+    if log.torn:
+        shown = ", ".join(map(str, log.torn[:4])) + (" .." if len(log.torn) > 4 else "")
+        notes.append(f"{len(log.torn)} torn or strange: line {shown}")
+    if repeated:
+        notes.append(f"{repeated} said again, the same: the output of two runs, or one given twice")
+    if sizes not in ((), (size,)):
+        notes.append(
+            f"the job had {' and '.join(map(str, sizes[:3]))} ranks, and the plan has {size}: give "
+            "the --slots and --hosts that were exported with it"
+        )
+    for name, shown in list(other_names.items())[:3]:
+        notes.append(f"{name} was told by its address; it calls itself {shown}, which is another host's name")
+    return notes
+
+
+def _cause(planned: PlannedRanks, where: dict[int, _Place]) -> str | None:
+    """In which known order the ranks stand that the plan has otherwise; None where it is none of these."""
+    size = len(planned.places)
+    if sorted(where) != list(range(size)):
+        return None
+    actual = [where[rank].at for rank in range(size)]
+    hosts = planned.hosts
+    counts = [0] * len(hosts)
+    for at, _ in planned.places:
+        counts[at] += 1
+
+    def stand(order: Sequence[int], by_node: bool) -> list[int]:
+        return [order[at] for at, _ in places_of([counts[at] for at in order], by_node=by_node)]
+
+    plain = list(range(len(hosts)))
+    by_name = sorted(plain, key=lambda at: hosts[at].launcher_name)
+    for order, by_node, text in (
+        (
+            plain,
+            True,
+            "the hosts stand in the plan's order, and the ranks are dealt out to them in turn (by node)",
+        ),
+        (
+            plain,
+            False,
+            "the hosts stand in the plan's order, and each has its ranks one after another (by slot)",
+        ),
+        (by_name, False, "the hosts are sorted by name"),
+        (by_name, True, "the hosts are sorted by name, and the ranks dealt out in turn (by node)"),
+    ):
+        if actual == stand(order, by_node):
+            return text
+    for first in plain[1:]:
+        if actual[0] == first and actual == stand(
+            [first, *(at for at in plain if at != first)], planned.by_node
+        ):
+            return f"{hosts[first].name} was moved to the front; is it the launching host?"
+    if sorted(at for at in actual if at is not None) == sorted(at for at, _ in planned.places):
+        return "the same hosts have as many ranks as planned, in another order"
+    return None
+
+
+def lines_of(found: OrderCheck) -> list[str]:
+    """What is wrong, a line a rank; missing ranks that are neighbours share one."""
+    lines = []
+    for entry in found.displaced:
+        elsewhere = "" if entry.in_plan else ", which is not in the plan"
+        lines.append(f"rank {entry.rank}: planned {entry.planned}, runs on {entry.actual}{elsewhere}")
+    lines += [
+        f"rank {one.rank}: planned {one.planned}, runs on {one.said}, which is ambiguous: {_either(one.hosts)}"
+        for one in found.ambiguous
+    ]
+    lines += [f"rank {rank}: heard of from several hosts" for rank in found.contradictory]
+    for of, ranks in (
+        ("", [rank for rank in found.missing if rank < found.size]),
+        ("not planned, ", [rank for rank in found.missing if rank >= found.size]),
+    ):
+        for first, last in _runs(ranks):
+            which = f"rank {first}" if first == last else f"ranks {first} to {last}"
+            lines.append(f"{which}: {of}said nothing")
+    lines += [f"rank {rank}: not planned, runs on {host}" for rank, host in found.surplus]
+    lines += [
+        f"rank {rank}: on its host, there with local rank {actual} instead of {planned}"
+        for rank, planned, actual in found.local
+    ]
+    return lines
+
+
+def hint_of(found: OrderCheck, launcher: str) -> list[str]:
+    """What put the ranks where they are, and what keeps the order; nothing where it was kept."""
+    lines = []
+    if found.ambiguous:
+        hosts = tuple(dict.fromkeys(name for one in found.ambiguous for name in one.hosts))
+        lines.append(
+            f"ambiguous: what these ranks call their host stands for several of the plan: give {listed(hosts)} each "
+            "a launcher_name= and an address= of its own in a hosts file, and this file as --hosts"
+        )
+    if not (found.displaced or found.surplus):
+        return lines
+    lines += [f"as they stand: {found.cause}"] if found.cause else []
+    elsewhere = found.displaced and not any(entry.in_plan for entry in found.displaced)
+    if elsewhere and not found.confirmed and not found.ambiguous:
+        lines.append("no rank runs on a host of the plan: is it the plan of these hosts?")
+    if launcher in RANK_LAUNCHERS:
+        lines.append(f"order: {format_named(RANK_LAUNCHERS[launcher].format).order}")
+    return lines
+
+
+def _either(names: Sequence[str]) -> str:
+    """``a or b``; of many the first ones."""
+    return " or ".join(names) if len(names) <= _EITHER else f"one of {listed(names)}"
+
+
+def _runs(ranks: Sequence[int]) -> list[tuple[int, int]]:
+    runs: list[tuple[int, int]] = []
+    for rank in ranks:
+        if runs and runs[-1][1] + 1 == rank:
+            runs[-1] = (runs[-1][0], rank)
+        else:
+            runs.append((rank, rank))
+    return runs

@@ -1,0 +1,1 @@
+"""Scans and maps held against where the hosts really are."""

@@ -1,0 +1,1 @@
+"""plan -> verify: the plan against another order on the wire."""

@@ -1,0 +1,141 @@
+"""What is compared with what: the baseline of a run, and the orders of the hosts that are up."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from netprobe.core.documents.document import check_same_hosts
+from netprobe.core.documents.plan import OrderPlan
+from netprobe.core.errors import InputError
+from netprobe.core.hosts import Host, plain_host
+from netprobe.formats import load_hosts
+from netprobe.plan import load_plan
+from netprobe.plan.costs import cost_model
+from netprobe.plan.order.candidates import turned
+from netprobe.verify.orders import spread_orders
+from netprobe.verify.predict import Predictor
+from netprobe.verify.run import Contender, Contenders
+
+GIVEN, RANDOM = "given", "random"
+RANDOM_ORDERS = 8
+"""Which take turns as the baseline ``random``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """What the plan's order is compared with: ``given``, ``random``, or hosts in the order of a file."""
+
+    name: str = GIVEN
+    hosts: tuple[Host, ...] | None = None
+
+
+def load_baseline(text: str) -> Baseline:
+    """``given``, ``random``, or the hosts of a plan or hosts file in their order. Raises InputError."""
+    if text in (GIVEN, RANDOM):
+        return Baseline(name=text)
+    path = Path(text)
+    if not path.is_file():
+        raise InputError(f"--against {text[:200]!r} is neither {GIVEN} nor {RANDOM} nor a file with an order")
+    try:
+        with path.open("rb") as stream:
+            is_document = stream.read(64).lstrip().startswith(b"{")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    if not is_document:
+        return Baseline(name=path.name, hosts=tuple(load_hosts(text)))
+    other = load_plan(path)
+    if not isinstance(other, OrderPlan):
+        raise InputError(f"{path}: is a plan of kind {other.kind}, which is no order")
+    by_name = {host.name: host for host in other.hosts}
+    return Baseline(name=path.name, hosts=tuple(plain_host(by_name[name]) for name in other.order))
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is compared with what; the orders of those hosts that are up."""
+
+    plan: OrderPlan
+    against: Baseline
+    predictor: Predictor | None
+    algorithm: str
+    orders: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        """Raises InputError for a baseline of other hosts."""
+        if self.against.hosts is not None:
+            mine = [host for host in self.plan.hosts if host.name in set(self.plan.order)]
+            theirs = [host for host in self.against.hosts if host.name not in set(self.plan.left_out)]
+            check_same_hosts(
+                [plain_host(host) for host in mine], theirs, what="the plan", source=self.against.name
+            )
+
+    def baseline(self, names: Sequence[str]) -> list[str]:
+        """The file's order, or the given one under the plan's rank 0 (as the plan priced it)."""
+        hosts = self.plan.hosts if self.against.hosts is None else self.against.hosts
+        found = [host.name for host in hosts if host.name in set(names)]
+        if self.against.hosts is not None:
+            return found
+        first = next(name for name in self.plan.order if name in set(names))
+        order = turned(range(len(found)), found.index(first), cost_model(self.plan.algorithm))
+        return [found[place] for place in order]
+
+    def contenders(self, names: Sequence[str], up: Sequence[int]) -> Contenders:
+        """The orders of ``up`` (indices into ``names``)."""
+        here = {names[i]: i for i in up}
+        best = tuple(here[name] for name in self.plan.order if name in here)
+        others: list[tuple[str, tuple[int, ...]]]
+        if self.against.name == RANDOM and self.against.hosts is None:
+            rng = random.Random(self.seed)
+            others = [
+                (f"random {k + 1}", (best[0], *rng.sample(best[1:], len(best) - 1)))
+                for k in range(RANDOM_ORDERS)
+            ]
+        else:
+            others = [(self.against.name, tuple(here[name] for name in self.baseline(list(here))))]
+        proposed = Contender(name="proposed", order=best, predicted_s=self.price(names, best))
+        baselines = tuple(Contender(name=n, order=o, predicted_s=self.price(names, o)) for n, o in others)
+        return Contenders(
+            proposed=proposed,
+            baselines=baselines,
+            surveyed=self._surveyed(names, best) if self.orders else (),
+            predicted_ratio=self._predicted(proposed, baselines),
+        )
+
+    def price(self, names: Sequence[str], order: Sequence[int]) -> float | None:
+        """By the map; None without one."""
+        if self.predictor is None:
+            return None
+        return float(self.predictor.costs([self._in_plan(names, order)])[0])
+
+    def _predicted(self, proposed: Contender, baselines: Sequence[Contender]) -> float | None:
+        costs = [one.predicted_s for one in baselines if one.predicted_s is not None]
+        if proposed.predicted_s is not None and costs:
+            return statistics.fmean(costs) / proposed.predicted_s if proposed.predicted_s else None
+        whole = len(proposed.order) == len(self.plan.order) and self.algorithm == self.plan.algorithm
+        if whole and self.against.name == GIVEN and self.against.hosts is None and self.plan.cost_s:
+            return self.plan.cost_given_s / self.plan.cost_s
+        return None
+
+    def _surveyed(self, names: Sequence[str], best: tuple[int, ...]) -> tuple[Contender, ...]:
+        assert self.predictor is not None
+        where = {host.name: i for i, host in enumerate(self.plan.hosts)}
+        back = {where[names[host]]: host for host in best}
+        start = tuple(where[names[host]] for host in best)
+        return tuple(
+            Contender(
+                name=f"percentile {one.percentile:.0f}",
+                order=tuple(back[host] for host in one.order),
+                predicted_s=one.cost,
+                percentile=one.percentile,
+            )
+            for one in spread_orders(start, self.predictor.costs, self.orders, seed=self.seed)
+        )
+
+    def _in_plan(self, names: Sequence[str], order: Sequence[int]) -> list[int]:
+        where = {host.name: i for i, host in enumerate(self.plan.hosts)}
+        return [where[names[host]] for host in order]

@@ -1,0 +1,1 @@
+"""Lower bounds: no ring through the hosts can cost less."""

@@ -1,0 +1,1 @@
+"""Plans of kind ``order``: candidates, cross-validation, figures, advice, the document and its proof."""

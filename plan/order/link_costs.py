@@ -1,0 +1,64 @@
+"""Costs of links from a map: half the round trip, and the time of bytes by goodput."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from netprobe.core.documents.map import Map
+from netprobe.core.documents.matrix import FloatMatrix
+from netprobe.core.errors import InputError
+from netprobe.plan.bounds.matrices import MOST_COST, impossible
+from netprobe.plan.order.cross_validation import Links
+
+MESSAGE_BYTES = 1_000_000
+"""The message whose time is the cost of a link where only goodput was measured, and no size is asked for."""
+
+
+def links_of(document: Map, size_bytes: int | None = None) -> Links:
+    """Costs of the map's links: half the denoised round trip, and with a size the time of its bytes by goodput.
+
+    Where the groups are those of goodput the latency is not known and taken for 0, and a size of
+    `MESSAGE_BYTES` is meant unless another is given. Raises InputError for a size and a map without goodput,
+    and for a distance above `MOST_COST`.
+    """
+    for name, layer in document.layers.named().items():
+        _check_distances(name, layer.distance, [host.name for host in document.hosts])
+    beta = document.layers.beta
+    if document.grouped_by != "rtt":
+        size = MESSAGE_BYTES if size_bytes is None else size_bytes
+        # 0 where there is a place, NaN where there is none.
+        return Links(
+            alpha_s=document.distance * 0.0, beta_s_per_byte=document.distance.copy(), size_bytes=size
+        )
+    half = document.distance / 2.0
+    if size_bytes is None:
+        return Links(alpha_s=half)
+    if beta is None:
+        raise InputError(
+            "a size was given, and the map knows no goodput: scan with --measure rtt,goodput, or leave --size out"
+        )
+    return Links(alpha_s=half, beta_s_per_byte=beta.distance.copy(), size_bytes=size_bytes)
+
+
+def one_way_cost_s(document: Map) -> FloatMatrix:
+    """Cost [src, dst] of a hop of a ring, in seconds; NaN for unplaced hosts (`links_of` without a size asked for)."""
+    size = message_bytes(document)
+    return document.distance / 2.0 if size is None else document.distance * size
+
+
+def message_bytes(document: Map, size_bytes: int | None = None) -> int | None:
+    """Size of the buffer whose time is priced, ``size_bytes`` being asked for; None: latency alone is."""
+    return links_of(document, size_bytes).size_bytes
+
+
+def _check_distances(layer: str, distance: FloatMatrix, names: Sequence[str]) -> None:
+    """Refuse a map whose distances no arithmetic bears; a missing one may be of a host without a place."""
+    bad = np.argwhere(impossible(distance) & ~np.isnan(distance))
+    if len(bad):
+        src, dst = bad[0].tolist()
+        raise InputError(
+            f"the map's distance ({layer}) from {names[src]} to {names[dst]} is {distance[src, dst]:g}: "
+            f"at most {MOST_COST:g} is needed"
+        )

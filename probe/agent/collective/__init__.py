@@ -1,0 +1,1 @@
+"""The interpreter of a rank's actions over plain TCP."""

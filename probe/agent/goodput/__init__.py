@@ -1,0 +1,1 @@
+"""Goodput: built-in TCP flows, and iperf3."""

@@ -1,0 +1,1 @@
+"""ICMP echoes over a raw socket."""

@@ -1,0 +1,1 @@
+"""Hops and path MTU."""

@@ -1,0 +1,230 @@
+"""The STAMP session-sender: one series of probes to one reflector.
+
+A series is a warm-up, whose reply is waited for and whose reading is dropped, ``count`` probes, and a flush
+that fetches the departure stamp of the last reply. Probes are paced, not closed-loop, so a long path does
+not take longer than a short one, with spacing uniform in 0.5..1.5 intervals so that the probes of many
+hosts do not fall into step (RFC 2330 section 11.1).
+"""
+
+# ruff: noqa: TID251 (relative imports: on a host the package has another name)
+from __future__ import annotations
+
+import errno
+import select
+import time
+
+from ..listening import bind_source
+from ..pacing import Pacer
+from . import packet, stamping
+from .readings import Readings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from typing import Any
+
+WARM_UP_WAIT_NS = 250000000
+MIN_GRACE_NS = 20000000
+FLUSHES = 3
+REFUSALS = 3
+COLLECT_PROBES, COLLECT_NS = 16, 20000000
+"""How many replies, and for how long, may wait in the socket's queue (it holds more than 200)."""
+_REFUSED = (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EACCES, errno.EPERM)
+_FULL = (errno.ENOBUFS, errno.EAGAIN, errno.ENOMEM)
+
+
+class Series:
+    """One series to run; times in ns. ``run`` may be called once."""
+
+    def __init__(
+        self,
+        address: str,
+        port: int,
+        source: str,
+        token: bytes,
+        ssid: int,
+        count: int,
+        interval_ns: int,
+        timeout_ns: int,
+        best: str,
+        avoid: Collection[int] = (),
+    ) -> None:
+        self.ssid = ssid
+        self.token = token
+        self.count = count
+        self.interval_ns = interval_ns
+        self.timeout_ns = timeout_ns
+        self.readings = Readings(count, timeout_ns)
+        self.reason = None  # type: str | None
+        self.refused = 0
+        self.unsent = 0
+        self.sends = 0
+        self.collect_at = 0
+        self.collect_by = 0
+        self.pending = {}  # type: dict[int, int]
+        self.sock = stamping.udp_socket(address)
+        try:
+            bind_source(self.sock, source, avoid)
+            self.sock.connect((address, port))
+            self.source_port = int(self.sock.getsockname()[1])
+            self.sock.setblocking(False)
+            self.level = stamping.enable(self.sock, best)
+        except OSError:
+            self.sock.close()
+            raise
+
+    def run(self) -> dict[str, Any]:
+        """Probe; the counts and samples of the series (``sent`` and ``received`` leave the warm-up out)."""
+        self.start = time.monotonic_ns()
+        try:
+            self._probe()
+        finally:
+            self.sock.close()
+        level, samples, rejected = self.readings.result(self.start)
+        sent = sum(1 for seq in self.readings.trips if 1 <= seq <= self.count)
+        return {
+            "sent": sent,
+            "received": self.readings.received,
+            "duplicates": self.readings.duplicates,
+            "rejected": rejected,
+            "unsent": self.unsent,
+            "source_port": self.source_port,
+            "stamps": level,
+            "samples": samples,
+            "duration_ns": time.monotonic_ns() - self.start,
+            "reason": self.reason,
+        }
+
+    def _probe(self) -> None:
+        self._send(0)
+        self._receive_until(self.start + min(WARM_UP_WAIT_NS, self.timeout_ns), 0)
+        pacer = Pacer(self.interval_ns, self.ssid)
+        for seq in range(1, self.count + 1):
+            self._wait_until(pacer.due)
+            if self.reason is not None:
+                return
+            self._send(seq)
+            pacer.advance()
+        self._receive_until(pacer.due, None)
+        self._flush()
+
+    def _wait_until(self, due: int) -> None:
+        """Let time pass until the next probe is due.
+
+        Where the kernel stamps what arrives, nobody need be awake when it does: replies are taken up some
+        at a time, which costs a third of the processor's time that waking up for each would.
+        """
+        if self.level == "user":
+            self._receive_until(due, None)
+            return
+        now = time.monotonic_ns()
+        if self.sends >= self.collect_at or now >= self.collect_by:
+            self._receive_waiting()
+            now = time.monotonic_ns()
+            self.collect_at, self.collect_by = self.sends + COLLECT_PROBES, now + COLLECT_NS
+        if due > now:
+            time.sleep((due - now) / 1e9)
+
+    def _receive_waiting(self) -> None:
+        """Take what has come in by now."""
+        for _ in range(2 * COLLECT_PROBES + 8):
+            if self.reason is not None or not self._receive():
+                return
+
+    def _flush(self) -> None:
+        """Fetch the last departure stamp and give late replies their time.
+
+        A probe is lost when its reply is not there ``timeout`` after it was sent, or when a later probe's
+        is and four times the longest round trip has gone by.
+        """
+        give_up = time.monotonic_ns() + self.timeout_ns
+        for flush in range(self.count + 1, self.count + 1 + FLUSHES):
+            self._send(flush)
+            if not self.readings.arrivals:
+                self._receive_until(give_up, flush)
+            grace = max(MIN_GRACE_NS, 4 * self.readings.longest_ns)
+            self._receive_until(min(give_up, time.monotonic_ns() + grace), flush)
+            if self.readings.is_answered(flush) or self.reason is not None or time.monotonic_ns() >= give_up:
+                break
+        if self.readings.arrivals and self.readings.received < self.count and self.reason is None:
+            grace = max(MIN_GRACE_NS, 4 * self.readings.longest_ns)
+            self._receive_until(min(give_up, time.monotonic_ns() + grace), -1)
+
+    def _send(self, seq: int) -> None:
+        monotonic = time.monotonic_ns()
+        now = time.time_ns()
+        self.readings.sent(seq, now, monotonic)
+        try:
+            self.sock.send(packet.build_probe(seq, self.ssid, now, self.token))
+        except OSError as error:
+            self.readings.withdraw(seq)
+            self._note_error(error)
+            if error.errno in _FULL:
+                self.unsent += 1
+            self.pending.clear()
+            self.sends = self.collect_at = 0
+            stamping.enable(self.sock, self.level)  # whether a failed send was numbered differs by kernel
+            return
+        if self.level == "kernel":
+            self.pending[self.sends] = seq
+        self.sends += 1
+
+    def _receive_until(self, deadline: int, awaited: int | None) -> None:
+        """Take replies until ``deadline``, or until probe ``awaited`` (-1: every probe) is answered."""
+        watched = (self.sock.fileno(),)
+        while self.reason is None:
+            if awaited is not None and (self._has(awaited) or (self.refused and not self.readings.arrivals)):
+                return
+            left = deadline - time.monotonic_ns()
+            if left <= 0:
+                return
+            ready, _, _ = select.select(watched, (), (), left / 1e9)
+            if ready:
+                self._receive()
+
+    def _has(self, awaited: int) -> bool:
+        if awaited == -1:
+            return self.readings.received >= self.count
+        return self.readings.is_answered(awaited)
+
+    def _receive(self) -> bool:
+        """Take a reply, and the stamps of what has left; whether there was a reply or an error."""
+        if self.pending:
+            self._collect_stamps()
+        try:
+            data, ancillary, _flags, _peer = self.sock.recvmsg(2048, 256)
+        except BlockingIOError:
+            if not self.pending:
+                stamping.read_transmit_stamp(self.sock)  # a stray entry would keep select busy
+            return False
+        except OSError as error:
+            self._note_error(error)
+            return True
+        monotonic = time.monotonic_ns()
+        now = time.time_ns()
+        reply = packet.parse_reply(data, self.ssid, self.token)
+        if reply is not None:
+            self.readings.answered(reply, stamping.kernel_stamp(ancillary), now, monotonic)
+        return True
+
+    def _collect_stamps(self) -> None:
+        while self.pending:
+            found = stamping.read_transmit_stamp(self.sock)
+            if found is None:
+                return
+            seq = self.pending.pop(found[0], None)
+            if seq is not None:
+                self.readings.left(seq, found[1])
+
+    def _note_error(self, error: OSError) -> None:
+        """Refusals end a series that got no answer at all; a full queue only costs the probe."""
+        if error.errno not in _FULL:
+            self.refused += 1
+        if not self.readings.arrivals and (self.refused >= REFUSALS or error.errno not in _REFUSED + _FULL):
+            self.reason = errno_text(error)
+
+
+def errno_text(error: OSError) -> str:
+    """An operating system's error in a few words, with its name."""
+    name = errno.errorcode.get(error.errno or 0, "")
+    return "%s (%s)" % (error.strerror or error, name) if name else str(error)

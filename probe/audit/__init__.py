@@ -1,0 +1,1 @@
+"""What the hosts say of themselves that may make a reading doubtful."""

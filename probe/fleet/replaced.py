@@ -1,0 +1,35 @@
+"""Hosts that are not what they were when the scan that is gone on with began: rebooted, or another machine.
+
+Under the same name may stand another machine at another place, and a reboot may bring another kernel or
+interface. Cells of before and cells of now are not to be mixed: what the host's links had measured is left
+out, and measured again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from netprobe.core.text import listed
+from netprobe.probe.fleet.fleet import Member
+
+
+def find_replaced(members: Sequence[Member], boots: Mapping[str, str]) -> dict[int, str]:
+    """Names, by index, of the hosts whose running kernel has another ``boot_id`` than in ``boots``.
+
+    A host whose boot is hidden, then or now, is none of them.
+    """
+    found = {}
+    for member in members:
+        name = member.outcome.host.name
+        now = "" if member.hello is None else member.hello.boot_id
+        if now and boots.get(name, now) != now:
+            found[member.index] = name
+    return found
+
+
+def replaced_text(names: Sequence[str], visits: int) -> str:
+    """The warning: ``visits`` are the earlier ones that are left out."""
+    return (
+        f"{listed(names)}: booted since the scan began, or another machine under the same "
+        f"name; the {visits} earlier visits of its links are left out, and the links are measured again"
+    )

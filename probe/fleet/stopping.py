@@ -1,0 +1,78 @@
+"""Ending early: work that a signal or an event stops, cleanly."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, TypeVar
+
+from netprobe.core.system.interrupts import ENDING, noted, signals_held
+
+T = TypeVar("T")
+
+
+async def until_stopped(work: Any, stop: asyncio.Event | None) -> bool:
+    """Run ``work`` to its end, or cancel it when ``stop`` is set; whether it was stopped."""
+    task = asyncio.ensure_future(work)
+    waiting = asyncio.ensure_future(stop.wait()) if stop is not None else None
+    try:
+        await asyncio.wait(
+            {task} if waiting is None else {task, waiting}, return_when=asyncio.FIRST_COMPLETED
+        )
+        if task.done():
+            task.result()
+            return False
+        return True
+    finally:
+        for future in (task, waiting):
+            if future is not None:
+                future.cancel()
+        await asyncio.gather(*(f for f in (task, waiting) if f is not None), return_exceptions=True)
+
+
+def run_stoppable(main: Callable[[asyncio.Event], Coroutine[Any, Any, T]]) -> T:
+    """Run ``main(stop)`` in a loop of its own; in the main thread SIGINT, SIGTERM and SIGHUP set ``stop``.
+
+    They do from the first moment on, while there is no loop yet that could be told. One that is ignored
+    (nohup, a job in the background) stays ignored.
+    """
+
+    async def whole() -> T:
+        stop = asyncio.Event()
+        with _signals_set(stop):
+            if told:
+                told.clear()
+                stop.set()
+            return await main(stop)
+
+    with signals_held() as told:
+        result = asyncio.run(whole())
+    if told:  # too late to stop this work: whoever called may have more
+        signal.raise_signal(told[0])
+    return result
+
+
+@contextlib.contextmanager
+def _signals_set(stop: asyncio.Event) -> Iterator[None]:
+    """The signals that are held set ``stop``, and are held again afterwards."""
+    loop = asyncio.get_running_loop()
+    before = {number: signal.getsignal(number) for number in ENDING}
+    if threading.current_thread() is not threading.main_thread():
+        before = {}
+    handled = {number: what for number, what in before.items() if what is not signal.SIG_IGN}
+
+    def told() -> None:
+        noted()
+        stop.set()
+
+    for number in handled:
+        loop.add_signal_handler(number, told)
+    try:
+        yield
+    finally:
+        for number, what in handled.items():
+            loop.remove_signal_handler(number)
+            signal.signal(number, what)

@@ -1,0 +1,1 @@
+"""TCP flows between hosts, any number at once."""

@@ -1,0 +1,1 @@
+"""A scan from start to end: phases, rounds, visits, the estimate of its cost."""

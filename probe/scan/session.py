@@ -1,0 +1,144 @@
+"""A scan from start to end: agents up, phase after phase and round after round, agents gone, document."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+
+from netprobe.core.hosts import Host, check_hosts
+from netprobe.probe.agent.audit import PROGRAMS
+from netprobe.probe.audit.audit import ScanAudit
+from netprobe.probe.fleet.fleet import Fleet
+from netprobe.probe.fleet.stopping import run_stoppable
+from netprobe.probe.launchers.launch import Launcher
+from netprobe.probe.methods.base import Warns
+from netprobe.probe.methods.latency import latency_method
+from netprobe.probe.records.events import OnEvent, ScanWarning, Teller, ignore
+from netprobe.probe.records.journal import Journal
+from netprobe.probe.records.options import ScanOptions
+from netprobe.probe.records.result import ScanOutcome, build_outcome
+from netprobe.probe.records.visits import VisitResult
+from netprobe.probe.rounds.chooser import Chooser, RoundRobin
+from netprobe.probe.scan.phase import Phase, links_at_once
+from netprobe.probe.scan.scheduler import Clock, Scheduler
+
+__all__ = ["Phase", "links_at_once", "measure", "run_scan"]
+
+
+async def measure(
+    hosts: Sequence[Host],
+    launcher: Launcher,
+    chooser: Chooser | None = None,
+    options: ScanOptions | None = None,
+    *,
+    phases: Sequence[Phase] = (),
+    journal: Journal | None = None,
+    resumed: Sequence[VisitResult] = (),
+    boots: Mapping[str, str] | None = None,
+    on_event: OnEvent = ignore,
+    clock: Clock = time.monotonic,
+    stop: asyncio.Event | None = None,
+) -> ScanOutcome:
+    """Scan ``hosts``. Setting ``stop`` ends it early, with ``interrupted`` true and what there was by then.
+
+    ``phases`` are run one after the other; the first one is the primary measurement. Without any it is RTT
+    (``options.latency``) over the links of ``chooser``, all of them by default. ``resumed`` are the visits of
+    a scan that this one continues: a link that has its reading there is not measured again, unless a host of it
+    has another boot than in ``boots`` (by name). A single host is not probed: its scan is trivial. Raises
+    InputError for what cannot work and NothingMeasuredError when no link gave a reading. No agent is left,
+    however it ends.
+    """
+    hosts = check_hosts(hosts)
+    options = options if options is not None else ScanOptions()
+    on_event = teller = Teller(on_event)
+    fleet = Fleet(hosts, launcher, options, on_event, clock)
+    first = Phase(method=latency_method(options), chooser=chooser if chooser is not None else RoundRobin())
+    phases = tuple(phases) or (first,)
+    scheduler = Scheduler(
+        fleet,
+        phases,
+        options,
+        journal=journal,
+        resumed=resumed,
+        on_event=on_event,
+        clock=clock,
+    )
+
+    programs = any(phase.method.measurement.method in PROGRAMS for phase in phases)
+    audit = ScanAudit(fleet, programs=programs) if options.audit else None
+    duration: float | None = None
+
+    async def work() -> None:
+        nonlocal duration
+        scheduler.void_replaced(boots or {})
+        scheduler.note_hosts()
+        try:
+            if audit is not None:
+                await audit.start()
+            if len(hosts) > 1:
+                await scheduler.run()
+        finally:
+            duration = scheduler.elapsed_s
+        if audit is not None:
+            await audit.end()
+
+    interrupted, _seconds = await fleet.run(work, stop)
+    duration = scheduler.elapsed_s if duration is None else duration
+    if audit is not None:
+        for text in audit.warnings(scheduler.visits):
+            on_event(ScanWarning(text=text))
+    _tell_warnings(phases, on_event)
+    return build_outcome(
+        [member.outcome for member in fleet.members],
+        scheduler.visits,
+        options,
+        measurements=[phase.method.measurement for phase in phases],
+        rounds=scheduler.rounds,
+        duration_s=duration,
+        interrupted=interrupted,
+        warnings=teller.warnings,
+        controller=None if audit is None else audit.controller,
+    )
+
+
+def _tell_warnings(phases: Sequence[Phase], on_event: OnEvent) -> None:
+    """What the methods say of their readings."""
+    for phase in phases:
+        if isinstance(phase.method, Warns):
+            for text in phase.method.warnings:
+                on_event(ScanWarning(text=text))
+
+
+def run_scan(
+    hosts: Sequence[Host],
+    launcher: Launcher,
+    options: ScanOptions | None = None,
+    *,
+    chooser: Chooser | None = None,
+    phases: Sequence[Phase] = (),
+    journal: Journal | None = None,
+    resumed: Sequence[VisitResult] = (),
+    boots: Mapping[str, str] | None = None,
+    on_event: OnEvent = ignore,
+) -> ScanOutcome:
+    """``measure`` for callers without an event loop. SIGINT and SIGTERM end it early and cleanly.
+
+    In the main thread both signals are handled while it runs (one that is ignored stays ignored): the outcome
+    is ``interrupted`` then.
+    """
+
+    return run_stoppable(
+        lambda stop: measure(
+            hosts,
+            launcher,
+            chooser,
+            options,
+            phases=phases,
+            journal=journal,
+            resumed=resumed,
+            boots=boots,
+            on_event=on_event,
+            stop=stop,
+        )
+    )

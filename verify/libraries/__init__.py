@@ -1,0 +1,1 @@
+"""A real collective library in place of the agents: Open MPI, Gloo, nccl-tests."""
