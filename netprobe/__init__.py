@@ -1,4 +1,4 @@
-"""netprobe: find the racks of a rented fleet with real probes, and order the ranks to suit."""
+"""netprobe: measure the network between rented hosts, find which share a rack, and order the ranks accordingly."""
 
 from netprobe._version import __version__
 
