@@ -10,7 +10,7 @@ import pytest
 
 SCRIPT = """
 import os
-from netprobe.cli.numerics import load_numerics
+from netprobe.cli.options.numerics import load_numerics
 load_numerics()
 import numpy, scipy.linalg
 print(os.environ.get("OPENBLAS_NUM_THREADS"), len(os.listdir("/proc/self/task")))

@@ -1,4 +1,4 @@
-"""The scripts of runtime/ as text, and the command that runs one where nothing of netprobe is installed."""
+"""The scripts of runtime/scripts/ as text, and the command that runs one where nothing of netprobe is installed."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _FROM_INPUT = (
 
 
 def script(name: str) -> str:
-    """The source of ``runtime/NAME.py``."""
-    return files("netprobe.runtime").joinpath(f"{name}.py").read_text(encoding="utf-8")
+    """The source of ``runtime/scripts/NAME.py``."""
+    return files("netprobe.runtime.scripts").joinpath(f"{name}.py").read_text(encoding="utf-8")
 
 
 def in_arguments(name: str, python: str = "python3") -> list[str]:
