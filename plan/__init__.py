@@ -21,26 +21,26 @@
 A new kind of plan is a module that ends with one ``register`` call and is imported here.
 """
 
-from netprobe.plan.order.cross_validation import Fold, Links, Readings
+from netprobe.plan.order.cross_validation import Fold, HeldOutReadings, Links
 from netprobe.plan.order.link_costs import links_of, message_bytes, one_way_cost_s
 from netprobe.plan.order.order import build_order_plan
-from netprobe.plan.order.order_proof import verify_against_map
+from netprobe.plan.order.order_proof import prove_against_map
 from netprobe.plan.registry import (
     PlanKind,
     load_plan,
     parse_plan,
     plan_json_schema,
     plan_kinds,
+    prove_plan,
     register,
-    verify_plan,
 )
 from netprobe.plan.search.ring import RingSolution, crossings, ring_cost, solve_ring
 
 __all__ = [
     "Fold",
+    "HeldOutReadings",
     "Links",
     "PlanKind",
-    "Readings",
     "RingSolution",
     "build_order_plan",
     "crossings",
@@ -51,9 +51,9 @@ __all__ = [
     "parse_plan",
     "plan_json_schema",
     "plan_kinds",
+    "prove_against_map",
+    "prove_plan",
     "register",
     "ring_cost",
     "solve_ring",
-    "verify_against_map",
-    "verify_plan",
 ]

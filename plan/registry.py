@@ -1,4 +1,4 @@
-"""The kinds of plans, and the one public loader: loading a plan verifies it.
+"""The kinds of plans, and the one public loader: loading a plan proves it.
 
 A kind is one module that ends with one ``register`` call; ``netprobe.plan`` imports those modules. A plan
 whose ``kind`` or any entry of whose ``requires`` is not known here is refused by name, since obeying half of
@@ -22,11 +22,11 @@ from netprobe.core.errors import DocumentError, InternalError
 
 @dataclass(frozen=True, kw_only=True)
 class PlanKind:
-    """One kind of plan. ``verify`` raises ValueError with the first thing that does not hold."""
+    """One kind of plan. ``prove`` raises ValueError with the first thing that does not hold."""
 
     kind: str
     model: type[Plan]
-    verify: Callable[[Plan], None]
+    prove: Callable[[Plan], None]
     summary: str
     features: frozenset[str] = frozenset()
     """What ``requires`` of a plan of this kind may name."""
@@ -48,12 +48,12 @@ def plan_kinds() -> dict[str, PlanKind]:
 
 
 def load_plan(path: Path) -> Plan:
-    """Read, validate and verify a plan of any known kind. Raises DocumentError with one line."""
+    """Read, validate and prove a plan of any known kind. Raises DocumentError with one line."""
     return parse_plan(read_json(path), source=str(path), folder=path.parent)
 
 
 def parse_plan(data: dict[str, Any], *, source: str, folder: Path | None = None) -> Plan:
-    """The plan in ``data`` (the JSON object of a document), verified; ``folder`` is that of its side file.
+    """The plan in ``data`` (the JSON object of a document), proved; ``folder`` is that of its side file.
 
     Raises DocumentError for another kind of document, a newer major version, an unknown kind or an unknown
     entry of ``requires``, and for a plan that does not hold.
@@ -74,17 +74,17 @@ def parse_plan(data: dict[str, Any], *, source: str, folder: Path | None = None)
             source=source,
         )
     plan = parse_document(entry.model, data, source=source, folder=folder)
-    verify_plan(plan, source=source)
+    prove_plan(plan, source=source)
     return plan
 
 
-def verify_plan(plan: Plan, *, source: str | None = None) -> None:
+def prove_plan(plan: Plan, *, source: str | None = None) -> None:
     """Prove a plan that was just built, or loaded. Raises DocumentError when it does not hold."""
     entry = _KINDS.get(plan.kind)
     if entry is None:
         raise DocumentError(f"is a plan of unknown kind {plan.kind!r}", source=source)
     try:
-        entry.verify(plan)
+        entry.prove(plan)
     except ValueError as error:
         raise DocumentError(f"is no valid {plan.kind} plan: {error}", source=source) from None
 

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.core.errors import InputError
+from netprobe.plan.costs import RankOrders, Ranks
 
-Orders = NDArray[np.intp]
-Price = Callable[[Orders], NDArray[np.float64]]
+Price = Callable[[RankOrders], NDArray[np.float64]]
 """Costs (K,) of orders (K, N)."""
 
 MOST_ORDERS = 1000
@@ -63,13 +63,13 @@ def spread_orders(best: tuple[int, ...], price: Price, count: int, *, seed: int 
     return sorted(found, key=lambda one: one.cost)
 
 
-def dearest(start: Orders, price: Price, rng: np.random.Generator) -> Orders:
+def dearest(start: Ranks, price: Price, rng: np.random.Generator) -> Ranks:
     """A dear order: of many random swaps the one that costs most, until none costs more."""
     if len(start) < 3:
         return start
     orders = np.stack([np.concatenate([start[:1], rng.permutation(start[1:])]) for _ in range(TRIES)])
     costs = price(orders)
-    current: Orders = orders[costs.argmax()]
+    current: Ranks = orders[costs.argmax()]
     cost = float(costs.max())
     stale = 0
     while stale < STALE:
@@ -82,7 +82,7 @@ def dearest(start: Orders, price: Price, rng: np.random.Generator) -> Orders:
     return current
 
 
-def walks(start: Orders, rng: np.random.Generator) -> Orders:
+def walks(start: Ranks, rng: np.random.Generator) -> RankOrders:
     """Orders met on random walks from ``start`` of up to two swaps a host."""
     size = len(start)
     steps = 2 * size
@@ -96,7 +96,7 @@ def walks(start: Orders, rng: np.random.Generator) -> Orders:
     return np.stack(found[:most])
 
 
-def swapped(order: Orders, rng: np.random.Generator) -> Orders:
+def swapped(order: Ranks, rng: np.random.Generator) -> Ranks:
     """The same with two hosts exchanged; rank 0 keeps its host."""
     changed = order.copy()
     if len(order) > 2:

@@ -11,17 +11,15 @@ from numpy.typing import NDArray
 from netprobe.core.documents.capacity import Capacity
 from netprobe.core.documents.map import Map
 from netprobe.core.documents.plan import OrderPlan
-from netprobe.plan.costs import cost_model
+from netprobe.plan.costs import RankOrders, cost_model
 from netprobe.plan.costs.shared_links import SharedLinks
 from netprobe.plan.order.link_costs import links_of
-
-Orders = NDArray[np.intp]
 
 
 class Predictor(Protocol):
     """Prices orders of hosts, each an index into the plan's hosts, in seconds."""
 
-    def costs(self, orders: Sequence[Sequence[int]] | Orders) -> NDArray[np.float64]:
+    def costs(self, orders: Sequence[Sequence[int]] | RankOrders) -> NDArray[np.float64]:
         """Costs (K,) of orders (K, N), all of the same hosts."""
 
 
@@ -38,7 +36,7 @@ class ByMap:
         self._largest = algorithm == "ring" and plan.objective == "bottleneck"
         self._model = cost_model(algorithm)
 
-    def costs(self, orders: Sequence[Sequence[int]] | Orders) -> NDArray[np.float64]:
+    def costs(self, orders: Sequence[Sequence[int]] | RankOrders) -> NDArray[np.float64]:
         """Costs (K,) of orders (K, N), all of the same hosts."""
         array = np.asarray(orders, dtype=np.intp)
         up = np.unique(array[0])
@@ -67,6 +65,6 @@ class ByCapacity:
         self._place = np.array([place.get(host.name, -1) for host in plan.hosts], dtype=np.intp)
         self._links = SharedLinks(cost_model(algorithm), plan.order, capacity)
 
-    def costs(self, orders: Sequence[Sequence[int]] | Orders) -> NDArray[np.float64]:
+    def costs(self, orders: Sequence[Sequence[int]] | RankOrders) -> NDArray[np.float64]:
         """Seconds (K,) of orders (K, N), all of the same hosts."""
         return self._links.times_s(self._place[np.asarray(orders, dtype=np.intp)], self.size_bytes)

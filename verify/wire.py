@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from netprobe.core.errors import InputError
-from netprobe.plan.schedule.actions import NOBODY, Program
+from netprobe.plan.schedule.actions import NOBODY, CollectiveProgram
 from netprobe.probe.agent.collective.run import barrier_rounds
 from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.fleet.connection import AgentLostError, TaskFailedError, text_field, whole_field
@@ -52,7 +52,7 @@ class WireRunner:
     def __init__(
         self,
         members: Sequence[Member],
-        program: Program,
+        program: CollectiveProgram,
         orders: Sequence[Order],
         *,
         size_bytes: int,
@@ -224,7 +224,7 @@ class WireRunner:
         return self.members[place].outcome.host.name if 0 <= place < len(self.members) else "?"
 
 
-def _portions(program: Program, rank: int, order: Order) -> Iterator[list[Any]]:
+def _portions(program: CollectiveProgram, rank: int, order: Order) -> Iterator[list[Any]]:
     """A rank's actions as rows for the agent, its peers as members, in portions that fit in a frame."""
     rows: list[Any] = []
     size = 0

@@ -1,4 +1,4 @@
-"""The Plan documents: a union on ``kind``. Only plan/ loads them, since loading verifies."""
+"""The Plan documents: a union on ``kind``. Only plan/ loads them, since loading proves them."""
 
 from __future__ import annotations
 

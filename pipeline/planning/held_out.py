@@ -19,7 +19,7 @@ from netprobe.embed import denoise
 from netprobe.embed.records import Method
 from netprobe.pipeline import files
 from netprobe.pipeline.mapping.layers import read_layers
-from netprobe.plan import Fold, Links, Readings, links_of
+from netprobe.plan import Fold, HeldOutReadings, Links, links_of
 
 RAW_SHARE = 0.1
 """Of the readings in the costs searched on, beside the denoised distances: enough to break ties by."""
@@ -41,7 +41,7 @@ def is_parent(map_: Map, scan: Scan) -> bool:
 
 def readings_of(
     map_: Map, scan: Scan, *, size_bytes: int | None = None, held_out: bool | None = None, seed: int = 0
-) -> Readings:
+) -> HeldOutReadings:
     """What orders may be sought on and judged by, in the order of the map's hosts.
 
     The round trip of each pair was visited twice, once from each end; of the cells of a fold's halves one has the
@@ -69,7 +69,7 @@ def readings_of(
             stays = _links({**mixed, "rtt": full}, denoised.size_bytes)
     placed = [i for i in order if map_.hosts[i].name not in set(map_.unplaced)]
     folds, pairs, text = _folds(map_, layers, placed, denoised.size_bytes, held_out, seed, slow)
-    return Readings(
+    return HeldOutReadings(
         search=search,
         stays=stays,
         repeats=slow is not None and slow.repeats,
@@ -88,19 +88,19 @@ def readings_beside(
     size_bytes: int | None = None,
     held_out: bool | None = None,
     seed: int = 0,
-) -> Readings:
+) -> HeldOutReadings:
     """`readings_of` the scan in ``scan_file``, or of the one beside the map that is its parent, whatever its name.
 
     Raises DocumentError for a scan that was named and cannot be read, or is not the map's.
     """
     if map_.verdict.locality == "none":
-        return Readings()
+        return HeldOutReadings()
     if scan_file is not None:
         scan: Scan | None = _parent_in(map_, scan_file)
     else:
         scan, why = _parent_beside(map_file, map_)
     if scan is None:
-        return Readings(text=f"not known: {why}")
+        return HeldOutReadings(text=f"not known: {why}")
     return readings_of(map_, scan, size_bytes=size_bytes, held_out=held_out, seed=seed)
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-import numpy as np
-
 from netprobe.core.documents.capacity import Capacity
 from netprobe.core.documents.document import check_same_hosts
 from netprobe.core.documents.map import Map
@@ -16,7 +14,7 @@ from netprobe.core.errors import DocumentError
 from netprobe.core.hosts import Host
 from netprobe.pipeline.planning.held_out import is_parent, readings_of
 from netprobe.pipeline.planning.predicting import by_capacity
-from netprobe.plan import Fold, Links, Readings, build_order_plan, links_of
+from netprobe.plan import HeldOutReadings, build_order_plan, links_of
 from netprobe.plan.order.candidates import CLOSE
 from netprobe.plan.order.order import gap
 from netprobe.report.units import seconds
@@ -37,7 +35,7 @@ def plan_order(
     root: str | None = None,
     seed: int = 0,
     held_out: bool | None = None,
-    readings: Readings | None = None,
+    readings: HeldOutReadings | None = None,
     time_s: float | None = None,
     maximize: bool = False,
     exact_s: float | None = None,
@@ -63,7 +61,7 @@ def plan_order(
     given = list(hosts if hosts is not None else map_.hosts)
     index = {host.name: i for i, host in enumerate(map_.hosts)}
     where = [index[host.name] for host in given]
-    links = _in_order(links_of(map_, size_bytes), where)
+    links = links_of(map_, size_bytes).permuted(where)
     found = map_.verdict.locality != "none"
     if readings is None and scan is not None and found:
         if not is_parent(map_, scan):
@@ -82,7 +80,7 @@ def plan_order(
         left_out=map_.unplaced,
         beta_s_per_byte=links.beta_s_per_byte,
         size_bytes=links.size_bytes,
-        readings=None if readings is None else _readings_in_order(readings, where),
+        readings=None if readings is None else readings.permuted(where),
         time_s=time_s,
         maximize=maximize,
         exact_s=exact_s,
@@ -134,35 +132,3 @@ def shared_times_s(plans: Sequence[OrderPlan], capacity: Capacity) -> list[float
     predicted = by_capacity(plan, capacity, plan.algorithm, plan.size_bytes or PRICED_BYTES)
     place = {host.name: at for at, host in enumerate(plan.hosts)}
     return [float(time) for time in predicted.costs([[place[name] for name in one.order] for one in plans])]
-
-
-def _in_order(links: Links, where: Sequence[int]) -> Links:
-    at = np.ix_(where, where)
-    beta = links.beta_s_per_byte
-    return Links(
-        alpha_s=links.alpha_s[at],
-        beta_s_per_byte=None if beta is None else beta[at],
-        size_bytes=links.size_bytes,
-    )
-
-
-def _readings_in_order(readings: Readings, where: Sequence[int]) -> Readings:
-    folds = tuple(
-        Fold(
-            denoised=_in_order(fold.denoised, where),
-            search=_in_order(fold.search, where),
-            unseen=_in_order(fold.unseen, where),
-            stays=None if fold.stays is None else _in_order(fold.stays, where),
-        )
-        for fold in readings.folds
-    )
-    search = None if readings.search is None else _in_order(readings.search, where)
-    return Readings(
-        search=search,
-        stays=None if readings.stays is None else _in_order(readings.stays, where),
-        repeats=readings.repeats,
-        raw_share=readings.raw_share,
-        folds=folds,
-        pairs=readings.pairs,
-        text=readings.text,
-    )

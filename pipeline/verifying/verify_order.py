@@ -16,7 +16,7 @@ from netprobe.pipeline import files
 from netprobe.pipeline.planning.predicting import predictor
 from netprobe.pipeline.verifying.verify_case import RANDOM, Baseline, Case
 from netprobe.pipeline.verifying.verify_document import build_verify
-from netprobe.plan import verify_against_map
+from netprobe.plan import prove_against_map
 from netprobe.plan.costs import cost_model
 from netprobe.plan.schedule.actions import ON_THE_WIRE
 from netprobe.probe.launchers.launch import Launcher
@@ -77,7 +77,7 @@ def verify_order(
             "orders at percentiles of the predicted cost need what predicts it: give --map or --capacity"
         )
     if map_ is not None:
-        verify_against_map(plan, map_, source="plan")
+        prove_against_map(plan, map_, source="plan")
     case = Case(
         plan, against, predictor(plan, map_, capacity, name, verify.size_bytes), name, orders, verify.seed
     )

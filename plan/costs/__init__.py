@@ -17,7 +17,7 @@ section 5.2.1; each class says what was mended. Pure: numbers in, numbers out.
 from netprobe.core.errors import InputError
 from netprobe.plan.costs.delta import Evaluation
 from netprobe.plan.costs.exchange import BCube, HalvingDoubling, RecursiveDoubling, ReduceScatter
-from netprobe.plan.costs.link import LinkCost, latency_and_goodput, latency_only
+from netprobe.plan.costs.link import LinkCost, RankOrders, Ranks, latency_and_goodput, latency_only
 from netprobe.plan.costs.model import CostModel
 from netprobe.plan.costs.ring import ChunkedRing, Ring
 from netprobe.plan.costs.tree import DoubleBinaryTree, NcclTree
@@ -57,6 +57,8 @@ __all__ = [
     "HalvingDoubling",
     "LinkCost",
     "NcclTree",
+    "RankOrders",
+    "Ranks",
     "RecursiveDoubling",
     "ReduceScatter",
     "Ring",

@@ -13,6 +13,9 @@ from netprobe.core.errors import InputError
 from netprobe.plan.bounds.matrices import checked_costs
 
 Ranks = NDArray[np.intp]
+"""Hosts by rank (N,): one order."""
+RankOrders = NDArray[np.intp]
+"""Hosts by rank, an order a row (K, N)."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -116,7 +119,7 @@ def latency_and_goodput(rtt_s: FloatMatrix, goodput_bytes_per_s: FloatMatrix, si
     )
 
 
-def checked_orders(orders: Iterable[Sequence[int]] | NDArray[np.intp], hosts: int) -> Ranks:
+def checked_orders(orders: Iterable[Sequence[int]] | RankOrders, hosts: int) -> RankOrders:
     """``orders`` as an array (K, N): each a list of distinct hosts below ``hosts``; rank i is at place i.
 
     Raises InputError for anything else. An order may leave hosts out.

@@ -13,16 +13,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from netprobe.core.documents.matrix import FloatMatrix
 from netprobe.plan.costs.delta import Evaluation, RoundEvaluation
-from netprobe.plan.costs.link import LinkCost, Ranks, checked_orders
+from netprobe.plan.costs.link import LinkCost, RankOrders, Ranks, checked_orders
 from netprobe.plan.costs.phases import Phases, merged
 from netprobe.plan.schedule.rounds import Collective, Round, Triple, triples
-
-Orders = Iterable[Sequence[int]] | NDArray[np.intp]
 
 
 class CostModel(Protocol):
@@ -39,7 +34,7 @@ class CostModel(Protocol):
     def cost(self, order: Sequence[int], link_cost: LinkCost) -> float:
         """Seconds of the hosts in ``order``, rank 0 first. Raises InputError for what is no order."""
 
-    def costs(self, orders: Orders, link_cost: LinkCost) -> FloatMatrix:
+    def costs(self, orders: Iterable[Sequence[int]] | RankOrders, link_cost: LinkCost) -> FloatMatrix:
         """``cost`` of each of ``orders`` (K, N), as an array (K,)."""
 
     def start(self, order: Sequence[int], link_cost: LinkCost) -> Evaluation:
@@ -96,7 +91,7 @@ class RoundModel(ABC):
         """Seconds of the hosts in ``order``, rank 0 first. Raises InputError for what is no order."""
         return float(self.costs([order], link_cost)[0])
 
-    def costs(self, orders: Orders, link_cost: LinkCost) -> FloatMatrix:
+    def costs(self, orders: Iterable[Sequence[int]] | RankOrders, link_cost: LinkCost) -> FloatMatrix:
         """``cost`` of each of ``orders`` (K, N), as an array (K,)."""
         array = checked_orders(orders, len(link_cost))
         phases = cached_phases(self, array.shape[1])

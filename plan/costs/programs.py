@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from netprobe.core.errors import InputError, InternalError
 from netprobe.plan.costs.model import CostModel
-from netprobe.plan.schedule.actions import MAX_CHANNELS, Program, compile_rounds
+from netprobe.plan.schedule.actions import MAX_CHANNELS, CollectiveProgram, compile_rounds
 from netprobe.plan.schedule.proof import check_actions
 from netprobe.plan.schedule.rounds import check_program
 from netprobe.probe.agent.collective.program import MAX_CHUNKS, MAX_RANKS
 
 
-def compile_model(model: CostModel, ranks: int, channels: int = 1) -> Program:
+def compile_model(model: CostModel, ranks: int, channels: int = 1) -> CollectiveProgram:
     """What ``ranks`` ranks do in the collective of a cost model, over ``channels`` connections a pair.
 
     Every channel runs the whole algorithm on its own share of the buffer, as NCCL's do. Raises InputError for
@@ -28,7 +28,7 @@ def compile_model(model: CostModel, ranks: int, channels: int = 1) -> Program:
     return compile_rounds(model.name, rounds, ranks, chunks, model.collective, channels)
 
 
-def proved_program(model: CostModel, ranks: int, channels: int = 1) -> Program:
+def proved_program(model: CostModel, ranks: int, channels: int = 1) -> CollectiveProgram:
     """``compile_model``, and the proof of what it made. Raises InputError, InternalError where that fails."""
     program = compile_model(model, ranks, channels)
     try:

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from netprobe.core.documents.capacity import Capacity, Resource
 from netprobe.core.errors import InputError
+from netprobe.plan.costs.link import RankOrders
 from netprobe.plan.costs.model import CostModel
 from netprobe.plan.schedule.rounds import Triple
-
-Orders = NDArray[np.intp]
 
 ALIKE = 0.05
 """Resources of a kind within so much of their median count as equal: no test of a second tells them apart."""
@@ -59,7 +58,7 @@ class SharedLinks:
             )
         self._rates = [np.array([rates[id_] for id_ in resources]) for resources in ids_of]
 
-    def times_s(self, orders: Orders, size_bytes: int) -> NDArray[np.float64]:
+    def times_s(self, orders: RankOrders, size_bytes: int) -> NDArray[np.float64]:
         """Seconds (K,) of a buffer of ``size_bytes`` in each of ``orders`` (K, N), indices into ``hosts``."""
         orders = np.asarray(orders, dtype=np.intp)
         times = np.zeros(len(orders))
@@ -72,7 +71,7 @@ class SharedLinks:
                     times[part] += often * size_bytes * self._round(orders[part], transfers)
         return times
 
-    def _round(self, orders: Orders, transfers: Sequence[Triple]) -> NDArray[np.float64]:
+    def _round(self, orders: RankOrders, transfers: Sequence[Triple]) -> NDArray[np.float64]:
         """Seconds a byte of the buffer (K,): that of the fullest resource."""
         senders, receivers, shares = (np.array(column) for column in zip(*transfers))
         src, dst = orders[:, senders.astype(np.intp)], orders[:, receivers.astype(np.intp)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -13,8 +13,7 @@ from netprobe.core.documents.matrix import FloatMatrix
 from netprobe.core.errors import InternalError
 from netprobe.plan.costs.bounds import tree_bound
 from netprobe.plan.costs.delta import Evaluation
-from netprobe.plan.costs.link import LinkCost, Ranks, checked_orders
-from netprobe.plan.costs.model import Orders
+from netprobe.plan.costs.link import LinkCost, RankOrders, Ranks, checked_orders
 from netprobe.plan.schedule.rounds import Collective, Round, Transfer, Triple, triples
 
 HALF = 0.5
@@ -91,7 +90,7 @@ class TreeModel(ABC):
         """Seconds of the hosts in ``order``, rank 0 first. Raises InputError for what is no order."""
         return float(self.costs([order], link_cost)[0])
 
-    def costs(self, orders: Orders, link_cost: LinkCost) -> FloatMatrix:
+    def costs(self, orders: Iterable[Sequence[int]] | RankOrders, link_cost: LinkCost) -> FloatMatrix:
         """``cost`` of each of ``orders`` (K, N), as an array (K,)."""
         array = checked_orders(orders, len(link_cost))
         total = np.zeros(len(array))
@@ -221,7 +220,7 @@ class TreeEvaluation(Evaluation):
         return max(up[tree.root] + down[tree.root] for tree, (up, down) in zip(self._trees, priced))
 
 
-def ways(tree: Tree, orders: Ranks, link_cost: LinkCost) -> tuple[FloatMatrix, FloatMatrix]:
+def ways(tree: Tree, orders: RankOrders, link_cost: LinkCost) -> tuple[FloatMatrix, FloatMatrix]:
     """Slowest way (K, N) from below up to each rank, and from each rank down, under ``orders`` (K, N)."""
     up, down = np.zeros(orders.shape), np.zeros(orders.shape)
     for above, below in levels(tree):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -44,6 +44,16 @@ class Links:
             size_bytes=0.0 if self.size_bytes is None else float(self.size_bytes),
         )
 
+    def permuted(self, hosts: Sequence[int]) -> Links:
+        """The same links with ``hosts[i]`` (an index) at place i."""
+        at = np.ix_(hosts, hosts)
+        beta = self.beta_s_per_byte
+        return Links(
+            alpha_s=self.alpha_s[at],
+            beta_s_per_byte=None if beta is None else beta[at],
+            size_bytes=self.size_bytes,
+        )
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fold:
@@ -55,9 +65,18 @@ class Fold:
     stays: Links | None = None
     """As searched on, with the full readings of links that stay slow; where slow readings repeat."""
 
+    def permuted(self, hosts: Sequence[int]) -> Fold:
+        """The same fold with ``hosts[i]`` (an index) at place i."""
+        return Fold(
+            denoised=self.denoised.permuted(hosts),
+            search=self.search.permuted(hosts),
+            unseen=self.unseen.permuted(hosts),
+            stays=None if self.stays is None else self.stays.permuted(hosts),
+        )
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Readings:
+class HeldOutReadings:
     """What the readings behind a map add to it.
 
     search: the denoised costs and a small share of the readings, or None where a map is all there is. stays: the
@@ -73,6 +92,15 @@ class Readings:
     folds: tuple[Fold, ...] = ()
     pairs: int = 0
     text: str = ""
+
+    def permuted(self, hosts: Sequence[int]) -> HeldOutReadings:
+        """The same readings with ``hosts[i]`` (an index) at place i."""
+        return replace(
+            self,
+            search=None if self.search is None else self.search.permuted(hosts),
+            stays=None if self.stays is None else self.stays.permuted(hosts),
+            folds=tuple(fold.permuted(hosts) for fold in self.folds),
+        )
 
 
 def held_out_costs(

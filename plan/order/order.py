@@ -32,10 +32,10 @@ from netprobe.plan.order.candidates import (
     turned,
     worst_candidate,
 )
-from netprobe.plan.order.cross_validation import Links, Readings, choose, held_out_costs
+from netprobe.plan.order.cross_validation import HeldOutReadings, Links, choose, held_out_costs
 from netprobe.plan.order.figures import DrawnOrders, drawn_orders, random_orders
-from netprobe.plan.order.order_proof import crossings_of, group_by_host, verify_order_plan
-from netprobe.plan.registry import PlanKind, register, verify_plan
+from netprobe.plan.order.order_proof import crossings_of, group_by_host, prove_order_plan
+from netprobe.plan.registry import PlanKind, prove_plan, register
 from netprobe.plan.search.polish import check_polish, polish
 from netprobe.plan.search.ring import ring_cost
 
@@ -55,7 +55,7 @@ def build_order_plan(
     keep_given: str | None = None,
     beta_s_per_byte: FloatMatrix | None = None,
     size_bytes: int | None = None,
-    readings: Readings | None = None,
+    readings: HeldOutReadings | None = None,
     time_s: float | None = None,
     maximize: bool = False,
     exact_s: float | None = None,
@@ -145,7 +145,7 @@ def build_order_plan(
                 held_out_s={kind: round_float(value) for kind, value in held.items()},
                 raw_share=0.0
                 if search is link or model.name == "ring"
-                else (readings or Readings()).raw_share,
+                else (readings or HeldOutReadings()).raw_share,
                 runs=sum(entry.runs for entry in made),
                 steps=sum(entry.steps for entry in made),
                 text=choice.why,
@@ -180,7 +180,7 @@ def build_order_plan(
             "crossings_given": crossings_of(ranked, group_of) if is_ring else None,
         }
     )
-    verify_plan(plan)
+    prove_plan(plan)
     return plan
 
 
@@ -243,13 +243,13 @@ def _alike(model: CostModel, objective: Objective, made: Sequence[Candidate], li
     return sums[0] <= min(sums) * (1 + CLOSE)
 
 
-def _raw_share(model: CostModel, objective: Objective, readings: Readings | None) -> float:
+def _raw_share(model: CostModel, objective: Objective, readings: HeldOutReadings | None) -> float:
     if readings is None or readings.search is None or is_sum_ring(model, objective):
         return 0.0
     return readings.raw_share
 
 
-def _held_out(readings: Readings | None, held: Mapping[str, float], kind: str) -> HeldOutOrders:
+def _held_out(readings: HeldOutReadings | None, held: Mapping[str, float], kind: str) -> HeldOutOrders:
     if readings is None:
         return HeldOutOrders(text="not known: the scan of the map was not given")
     if not held:
@@ -310,7 +310,7 @@ register(
     PlanKind(
         kind="order",
         model=OrderPlan,
-        verify=verify_order_plan,
+        prove=prove_order_plan,
         summary="hosts in rank order for one algorithm of a collective",
     )
 )

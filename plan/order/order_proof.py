@@ -22,7 +22,7 @@ MOST_BYTES = 10**15
 """Of a buffer; what can be asked for ends far below."""
 
 
-def verify_order_plan(plan: Plan) -> None:
+def prove_order_plan(plan: Plan) -> None:
     """Prove what a plan says of itself. Raises ValueError naming the first fault.
 
     The model has already checked the permutation and the range of each number.
@@ -66,14 +66,14 @@ def verify_order_plan(plan: Plan) -> None:
         true = plan.cost_s / plan.lower_bound_s - 1.0 if plan.lower_bound_s > 0 else 0.0
         if not math.isclose(max(true, 0.0), plan.gap, rel_tol=DIGITS, abs_tol=DIGITS):
             raise ValueError(f"gap is {plan.gap}, and by cost_s and lower_bound_s it is {true:.9g}")
-    _verify_compared(plan, slack)
+    _prove_compared(plan, slack)
     for key in ("crossings", "crossings_given"):
         value = getattr(plan, key)
         if value is not None and (value > count or value == 1):
             raise ValueError(f"{key} is {value}: a ring of {count} hosts has 0 or 2 to {count}")
 
 
-def _verify_compared(plan: OrderPlan, slack: float) -> None:
+def _prove_compared(plan: OrderPlan, slack: float) -> None:
     """The costs that the order is compared with."""
     bound = plan.lower_bound_s or 0.0
     if (plan.cost_worst_s is None) != (not plan.order_worst):
@@ -113,7 +113,7 @@ def _verify_compared(plan: OrderPlan, slack: float) -> None:
         raise ValueError("held_out.cost_s is above held_out.cost_given_s: your order should have been kept")
 
 
-def verify_against_map(plan: OrderPlan, document: Map, *, source: str | None = None) -> None:
+def prove_against_map(plan: OrderPlan, document: Map, *, source: str | None = None) -> None:
     """Recompute the plan's costs, bound and crossings on the map it was made from.
 
     Raises DocumentError when the hosts differ, when the plan names another map as its parent, or when

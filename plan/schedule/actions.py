@@ -46,7 +46,7 @@ class Action(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Program:
+class CollectiveProgram:
     """Actions of every rank. ``deliveries[rank]`` are the chunks that it must hand out whole."""
 
     name: str
@@ -82,7 +82,7 @@ class Program:
 
 def compile_rounds(
     name: str, rounds: Iterable[Round], ranks: int, chunks: int, collective: Collective, channels: int = 1
-) -> Program:
+) -> CollectiveProgram:
     """The actions of a program of rounds, which must be right (``check_program``)."""
     compilers = [_Rank(rank, chunks * channels) for rank in range(ranks)]
     holds = [[1 << rank] * chunks for rank in range(ranks)]
@@ -108,7 +108,7 @@ def compile_rounds(
             one.deliver(channel * chunks + first, channel * chunks + last)
     if max(len(one.actions) for one in compilers) > MAX_ACTIONS:
         raise InputError(f"{name} among {ranks} ranks: more than {MAX_ACTIONS} actions a rank")
-    return Program(
+    return CollectiveProgram(
         name=name,
         collective=collective,
         ranks=ranks,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from netprobe.plan.schedule.actions import Program
+from netprobe.plan.schedule.actions import CollectiveProgram
 from netprobe.probe.agent.collective.program import DELIVER, FETCH, RECEIVE, SEND, Merge
 from netprobe.probe.agent.collective.program import Program as RankProgram
 
@@ -18,7 +18,7 @@ Line = tuple[int, int, int]
 """Sender, receiver, channel."""
 
 
-def check_actions(program: Program) -> None:
+def check_actions(program: CollectiveProgram) -> None:
     """Raises ValueError with the first thing that does not hold."""
     if len(program.actions) != program.ranks:
         raise ValueError(f"actions of {len(program.actions)} ranks, and there are {program.ranks}")
@@ -31,7 +31,7 @@ def check_actions(program: Program) -> None:
                 raise ValueError(f"rank {rank} never delivers chunk {chunk}")
 
 
-def owed(program: Program, rank: int) -> set[int]:
+def owed(program: CollectiveProgram, rank: int) -> set[int]:
     """The chunks that a rank has to deliver."""
     if program.collective == "all_reduce":
         return set(range(program.chunks))
@@ -39,7 +39,7 @@ def owed(program: Program, rank: int) -> set[int]:
     return {channel * share + rank for channel in range(program.channels)}
 
 
-def check_order(program: Program) -> None:
+def check_order(program: CollectiveProgram) -> None:
     """Both ends of every line have the same messages in the same order."""
     sent: dict[Line, list[tuple[int, int]]] = {}
     received: dict[Line, list[tuple[int, int]]] = {}
@@ -65,7 +65,7 @@ def check_order(program: Program) -> None:
             )
 
 
-def rank_program(program: Program, rank: int) -> RankProgram:
+def rank_program(program: CollectiveProgram, rank: int) -> RankProgram:
     """One rank's actions as an agent holds them, without bytes. Raises ValueError."""
     made = RankProgram(0, rank, program.ranks, program.chunks, 0)
     made.add([list(action) for action in program.actions[rank]])

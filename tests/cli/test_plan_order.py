@@ -17,7 +17,7 @@ from netprobe.core.documents.map import Map
 from netprobe.core.documents.plan import OrderPlan
 from netprobe.core.documents.scan import Measurement, Scan
 from netprobe.pipeline import files, map_scan
-from netprobe.plan import load_plan, verify_against_map
+from netprobe.plan import load_plan, prove_against_map
 from tests.documents import make_scan, rack_scan
 
 
@@ -59,7 +59,7 @@ def planned(folder: Path, out: Path, *more: str) -> dict[str, Any]:
     assert run(["plan", "order", str(folder / "map.json"), "--out", str(out), "-q", *more]) == 0
     plan = load_plan(out)
     document = load_document(Map, folder / "map.json")
-    verify_against_map(plan, document)  # type: ignore[arg-type]
+    prove_against_map(plan, document)  # type: ignore[arg-type]
     found: dict[str, Any] = json.loads(out.read_text())
     return found
 

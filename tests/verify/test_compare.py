@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from netprobe.core.errors import InputError, NothingMeasuredError
+from netprobe.plan.costs import RankOrders
 from netprobe.verify.comparison import PROPOSED, ContestOptions, Record, compare, survey
 from netprobe.verify.correlate import correlate
-from netprobe.verify.orders import Orders, spread_orders
+from netprobe.verify.orders import spread_orders
 from netprobe.verify.ratio import ratio_of, verdict_of
 from netprobe.verify.runner import Batch, BlockingRunner, StoppedRunError
 
@@ -70,7 +71,7 @@ def test_orders_lie_where_they_were_asked_for(size: int) -> None:
     racks = np.arange(size) // 4
     cost = np.where(racks[:, None] == racks, 1.0, 3.0) + np.random.default_rng(1).random((size, size)) * 0.1
 
-    def price(orders: Orders) -> NDArray[np.float64]:
+    def price(orders: RankOrders) -> NDArray[np.float64]:
         total: NDArray[np.float64] = cost[orders, np.roll(orders, -1, axis=1)].sum(axis=1)
         return total
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from netprobe.plan.costs import MODELS
 from netprobe.plan.costs.programs import compile_model
-from netprobe.plan.schedule.actions import Program
+from netprobe.plan.schedule.actions import CollectiveProgram
 from netprobe.probe.agent.collective import tasks as collective
 from netprobe.probe.agent.collective.links import HELLO, Meeting
 from netprobe.probe.agent.collective.program import MAX_ACTIONS
@@ -47,7 +47,9 @@ class Fleet:
         in_threads([lambda i=i: meet(i) for i in range(members)])  # type: ignore[misc]
         self.members = [Interpreter(one.links, i, members) for i, one in enumerate(meetings)]
 
-    def run(self, program: Program, orders: list[list[int]], sequence: list[int]) -> list[list[int]]:
+    def run(
+        self, program: CollectiveProgram, orders: list[list[int]], sequence: list[int]
+    ) -> list[list[int]]:
         """Times of each member, repetition after repetition."""
         durations: list[list[int]] = [[] for _ in self.members]
 
@@ -64,7 +66,7 @@ class Fleet:
             member.close()
 
 
-def loaded(program: Program, number: int, order: list[int], place: int) -> RankProgram:
+def loaded(program: CollectiveProgram, number: int, order: list[int], place: int) -> RankProgram:
     """A member's part, as an agent holds it."""
     rank = order.index(place)
     own = RankProgram(number, rank, program.ranks, program.chunks, SIZE)

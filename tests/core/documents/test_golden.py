@@ -14,7 +14,7 @@ from netprobe.core.documents.plan import OrderPlan
 from netprobe.core.documents.scan import Scan
 from netprobe.core.documents.verify import Verify
 from netprobe.lab import load_truth
-from netprobe.plan import load_plan, verify_against_map
+from netprobe.plan import load_plan, prove_against_map
 
 GOLDEN = Path(__file__).parent.parent.parent / "golden"
 
@@ -65,7 +65,7 @@ def test_children_name_their_parents() -> None:
         plan = load_plan(GOLDEN / name)
         assert [parent.sha256 for parent in plan.parents] == [canonical_sha256(map_)]
         assert isinstance(plan, OrderPlan)
-        verify_against_map(plan, map_)
+        prove_against_map(plan, map_)
 
     verify, first = load_document(Verify, GOLDEN / "verify-1.0.json"), load_plan(GOLDEN / "plan-1.0.json")
     assert [parent.sha256 for parent in verify.parents] == [canonical_sha256(first), canonical_sha256(map_)]

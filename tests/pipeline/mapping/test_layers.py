@@ -18,7 +18,7 @@ from netprobe.core.errors import DocumentError
 from netprobe.pipeline import map_scan, plan_order
 from netprobe.pipeline.truth.evaluating import judge
 from netprobe.pipeline.truth.placement import placement_of_labels
-from netprobe.plan import verify_against_map
+from netprobe.plan import prove_against_map
 from tests.documents import make_scan, permuted, rack_labels, rack_rtt
 
 RACKS = (5, 5, 4)
@@ -100,9 +100,9 @@ def test_goodput_alone_is_mapped_judged_and_ordered() -> None:
     assert plan.size_bytes == 1_000_000 and plan.crossings == len(RACKS)
     # Three hops between racks and eleven inside, a megabyte over each.
     assert plan.cost_s == pytest.approx(1e6 * (3 / SLOW + 11 / FAST), rel=0.12)
-    verify_against_map(plan, map_)
+    prove_against_map(plan, map_)
     with pytest.raises(DocumentError, match="cost_s is .* and on this map it is"):
-        verify_against_map(plan.model_copy(update={"size_bytes": 1000}), map_)
+        prove_against_map(plan.model_copy(update={"size_bytes": 1000}), map_)
     racks = {name: f"r{rack}" for name, rack in zip((h.name for h in scan.hosts), rack_labels(RACKS))}
     labelled = [h.model_copy(update={"labels": {"rack": racks[h.name]}}) for h in scan.hosts]
     placement = placement_of_labels(labelled, ["rack"])

@@ -11,7 +11,7 @@ import pytest
 from netprobe.core.errors import NetprobeError
 from netprobe.pipeline import files, map_scan, plan_order
 from netprobe.pipeline.planning.plan_order import shared_times_s
-from netprobe.plan import load_plan, verify_against_map
+from netprobe.plan import load_plan, prove_against_map
 from tests.documents import capacity_of, rack_scan
 
 
@@ -36,7 +36,7 @@ def test_no_order_is_taken_that_takes_longer_than_the_given_one(algorithm: str, 
             assert planned.cost_random == alone.cost_random and planned.solver is not None
         files.save(planned, tmp_path / f"{seed}.json")
         assert load_plan(tmp_path / f"{seed}.json") == planned
-        verify_against_map(planned, map_)
+        prove_against_map(planned, map_)
 
 
 def test_capacities_that_do_not_belong_to_the_plan_are_refused() -> None:

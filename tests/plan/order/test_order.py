@@ -17,13 +17,13 @@ from netprobe.core.errors import DocumentError, InputError
 from netprobe.core.hosts import Host
 from netprobe.plan import (
     Fold,
+    HeldOutReadings,
     Links,
-    Readings,
     build_order_plan,
     links_of,
     one_way_cost_s,
-    verify_against_map,
-    verify_plan,
+    prove_against_map,
+    prove_plan,
 )
 from netprobe.plan.costs import MODELS
 from netprobe.plan.order.advice import advice
@@ -69,7 +69,7 @@ def test_a_plan_says_what_it_gained() -> None:
     assert plan.lower_bound_s is not None
     assert plan.lower_bound_s <= plan.cost_s < plan.cost_given_s
     assert plan.seed == 7
-    verify_plan(plan)
+    prove_plan(plan)
     again = plan_of(named(16), list(range(16)), seed=7)
     assert canonical_sha256(again) == canonical_sha256(plan)
 
@@ -86,8 +86,8 @@ def test_one_and_two_hosts() -> None:
     assert (one.order, one.cost_s, one.crossings) == (["n1"], 0.0, None)
     two = build_order_plan(named(2), np.full((2, 2), 1e-4))
     assert (two.order, two.cost_s) == (["n1", "n2"], 2e-4)
-    verify_plan(one)
-    verify_plan(two)
+    prove_plan(one)
+    prove_plan(two)
 
 
 def test_hosts_without_a_reading_are_left_out() -> None:
@@ -154,23 +154,23 @@ def test_a_plan_is_checked_against_its_map() -> None:
         document.hosts, one_way_cost_s(document), document.groups, parents=[document.parent()]
     )
     assert all(type(host) is Host for host in plan.hosts)
-    verify_against_map(plan, document)
+    prove_against_map(plan, document)
     read_back = Map.model_validate(dump(document))
-    verify_against_map(plan, read_back)
+    prove_against_map(plan, read_back)
     twin = build_order_plan(
         read_back.hosts, one_way_cost_s(read_back), read_back.groups, parents=[read_back.parent()]
     )
     assert canonical_sha256(twin) == canonical_sha256(plan)
     with pytest.raises(DocumentError, match="another map"):
-        verify_against_map(plan, made_map(2.0))
+        prove_against_map(plan, made_map(2.0))
     free = plan.model_copy(update={"parents": []})
     with pytest.raises(DocumentError, match="cost_s is"):
-        verify_against_map(free, made_map(2.0))
+        prove_against_map(free, made_map(2.0))
     with pytest.raises(DocumentError, match="crossings is 5"):
-        verify_against_map(free.model_copy(update={"crossings": 5}), document)
+        prove_against_map(free.model_copy(update={"crossings": 5}), document)
     fewer = build_order_plan(named(3), np.full((3, 3), 1e-4))
     with pytest.raises(DocumentError, match="its hosts differ"):
-        verify_against_map(fewer, document)
+        prove_against_map(fewer, document)
 
 
 @settings(deadline=None, max_examples=12)
@@ -226,9 +226,9 @@ def test_racks_are_found_by_every_algorithm(algorithm: str) -> None:
     assert plan.cost_s <= plan.cost_random.mean_s
 
 
-def readings_for(cost: np.ndarray, unseen: np.ndarray) -> Readings:
+def readings_for(cost: np.ndarray, unseen: np.ndarray) -> HeldOutReadings:
     seen, held = Links(alpha_s=cost), Links(alpha_s=unseen)
-    return Readings(
+    return HeldOutReadings(
         search=seen,
         raw_share=0.1,
         folds=(Fold(denoised=seen, search=seen, unseen=held),) * 2,
@@ -355,7 +355,7 @@ def test_a_plan_that_lies_is_refused() -> None:
         ({"solver": plan.solver.model_copy(update={"kind": "leaf?"})}, "does not give its kind"),
     ):
         with pytest.raises(DocumentError, match=message):
-            verify_plan(plan.model_copy(update=change))
+            prove_plan(plan.model_copy(update=change))
 
 
 def test_a_plan_of_any_algorithm_is_checked_against_its_map() -> None:
@@ -371,14 +371,14 @@ def test_a_plan_of_any_algorithm_is_checked_against_its_map() -> None:
         maximize=True,
         parents=[document.parent()],
     )
-    verify_against_map(plan, document)
+    prove_against_map(plan, document)
     for key in ("cost_s", "cost_given_s", "cost_worst_s"):
         with pytest.raises(DocumentError, match=key):
-            verify_against_map(plan.model_copy(update={key: 1.0}), document)
+            prove_against_map(plan.model_copy(update={key: 1.0}), document)
     with pytest.raises(
         DocumentError, match="size_bytes is 5: a size was given, and the map knows no goodput"
     ):
-        verify_against_map(plan.model_copy(update={"size_bytes": 5}), document)
+        prove_against_map(plan.model_copy(update={"size_bytes": 5}), document)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from netprobe.core.errors import InputError
 from netprobe.plan.costs import MODELS, BCube, CostModel
 from netprobe.plan.costs.programs import compile_model
-from netprobe.plan.schedule.actions import Action, Program, compile_rounds
+from netprobe.plan.schedule.actions import Action, CollectiveProgram, compile_rounds
 from netprobe.plan.schedule.proof import check_actions, owed
 from netprobe.plan.schedule.rounds import Transfer
 from netprobe.probe.agent.collective.program import DELIVER, FETCH, RECEIVE, SEND
@@ -21,7 +21,7 @@ EVERY: list[CostModel] = [*MODELS.values(), BCube(2), BCube(3)]
 each_model = pytest.mark.parametrize("model", EVERY, ids=lambda model: model.name)
 
 
-def add_up(program: Program, seed: int) -> list[dict[int, int]]:
+def add_up(program: CollectiveProgram, seed: int) -> list[dict[int, int]]:
     """Run the actions on numbers, each time any one that may run next; what each rank delivers, by chunk."""
     rng = random.Random(seed)
     own = [[rng.getrandbits(40) for _ in range(program.chunks)] for _ in range(program.ranks)]
@@ -113,11 +113,11 @@ def test_a_ring_sends_what_is_known_of_it() -> None:
     assert max(len(a.after) for own in program.actions for a in own if a.kind != DELIVER) <= 2
 
 
-def spoiled(program: Program, rank: int, actions: list[Action]) -> Program:
+def spoiled(program: CollectiveProgram, rank: int, actions: list[Action]) -> CollectiveProgram:
     every = [list(own) for own in program.actions]
     every[rank] = actions
     fields = {key: getattr(program, key) for key in ("name", "collective", "ranks", "chunks", "channels")}
-    return Program(actions=tuple(map(tuple, every)), **fields)
+    return CollectiveProgram(actions=tuple(map(tuple, every)), **fields)
 
 
 def test_the_proof_finds_a_program_that_is_wrong() -> None:
@@ -151,7 +151,9 @@ def test_the_proof_finds_ranks_that_wait_for_each_other_for_ever() -> None:
         (fetch, Action(RECEIVE, 0, 1, other, 0, True, (0,)), Action(SEND, 0, 1, other, 0, False, (1,)), tail)
         for other in (1, 0)
     )
-    program = Program(name="x", collective="all_reduce", ranks=2, chunks=1, channels=1, actions=actions)
+    program = CollectiveProgram(
+        name="x", collective="all_reduce", ranks=2, chunks=1, channels=1, actions=actions
+    )
     with pytest.raises(ValueError, match="wait for ever"):
         check_actions(program)
     twice = compile_rounds(
