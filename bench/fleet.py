@@ -29,8 +29,8 @@ import json, resource, sys
 from pathlib import Path
 from netprobe.core.hosts import read_hosts_file
 from netprobe.pipeline.scanning import scan
-from netprobe.probe.options import ScanOptions
-from netprobe.probe.via import parse_via
+from netprobe.probe.records.options import ScanOptions
+from netprobe.probe.launchers.via import parse_via
 hosts, via, out, cap = sys.argv[1:]
 options = ScanOptions(links_at_once=int(cap), python=sys.executable)
 made = scan(read_hosts_file(Path(hosts)), launcher=parse_via(via), folder=Path(out), options=options)

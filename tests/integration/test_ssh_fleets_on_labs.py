@@ -29,7 +29,7 @@ LAUNCH = """
 import asyncio, json, sys, time
 from pathlib import Path
 from netprobe.core.hosts import make_host
-from netprobe.probe.bootstrap import new_payload
+from netprobe.probe.launchers.bootstrap import new_payload
 from netprobe.probe.launch import LaunchFailure
 from netprobe.probe.ssh import SshLauncher
 
