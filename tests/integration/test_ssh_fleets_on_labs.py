@@ -30,8 +30,8 @@ import asyncio, json, sys, time
 from pathlib import Path
 from netprobe.core.hosts import make_host
 from netprobe.probe.launchers.bootstrap import new_payload
-from netprobe.probe.launch import LaunchFailure
-from netprobe.probe.ssh import SshLauncher
+from netprobe.probe.launchers.launch import LaunchFailure
+from netprobe.probe.launchers.ssh import SshLauncher
 
 config, how, *names = sys.argv[1:]
 
