@@ -51,11 +51,11 @@ def lab_is_missing() -> str | None:
 @pytest.fixture(scope="session")
 def compiled_switch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The lab's switch, compiled once, with every warning an error."""
-    from netprobe.lab.switch.control import COMPILE_FLAGS, SOURCE
+    from netprobe.lab.switch.control import COMPILE_FLAGS, SOURCES
 
     path = tmp_path_factory.mktemp("switch") / "switch"
     compiler = shutil.which("cc") or shutil.which("gcc") or "clang"
-    subprocess.run([compiler, *COMPILE_FLAGS, "-Werror", "-o", str(path), str(SOURCE)], check=True)
+    subprocess.run([compiler, *COMPILE_FLAGS, "-Werror", "-o", str(path), *map(str, SOURCES)], check=True)
     return path
 
 
@@ -64,15 +64,15 @@ def remember_compiling(folder: Path, compiled: Path) -> Path:
 
     It holds all that it needs, for users who may read nothing else. Anything else it leaves to the real one.
     """
-    from netprobe.lab.switch.control import COMPILE_FLAGS, SOURCE, find_compiler
+    from netprobe.lab.switch.control import COMPILE_FLAGS, SOURCES, find_compiler
 
     folder.mkdir()
     shutil.copy(compiled, folder / "switch")
     same = shlex.join([*COMPILE_FLAGS, "-o"])
     (folder / "cc").write_text(
         "#!/bin/sh\n"
-        f'if [ "$#" = {len(COMPILE_FLAGS) + 3} ]; then\n'
-        f"    case $* in {shlex.quote(same + ' ')}*{shlex.quote(' ' + str(SOURCE))})\n"
+        f'if [ "$#" = {len(COMPILE_FLAGS) + 2 + len(SOURCES)} ]; then\n'
+        f"    case $* in {shlex.quote(same + ' ')}*{shlex.quote(' ' + shlex.join(map(str, SOURCES)))})\n"
         f'        shift {len(COMPILE_FLAGS) + 1}; exec cp "${{0%/*}}/switch" "$1";; esac\nfi\n'
         f'exec {shlex.quote(find_compiler())} "$@"\n'
     )

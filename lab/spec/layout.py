@@ -26,7 +26,7 @@ _CHARACTERS = _LETTERS + "23456789"
 
 
 def hardware_address(address: str) -> str:
-    """The MAC address that goes with an IPv4 address of a lab: locally administered. switch.c knows it too."""
+    """The MAC address that goes with an IPv4 address of a lab: locally administered. the switch knows it too."""
     return "02:4e:" + ":".join(f"{int(part):02x}" for part in address.split("."))
 
 

@@ -1,4 +1,4 @@
-"""The switch of a lab: compiled, started, and told things while it runs. switch.c says what it does."""
+"""The switch of a lab: compiled, started, and told things while it runs. main.c says what it does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from netprobe.lab.spec.layout import Layout
 from netprobe.lab.spec.spec import LabSpec
 from netprobe.lab.state import Process, process
 
-SOURCE = Path(__file__).with_name("switch.c")
+SOURCES = tuple(sorted(Path(__file__).parent.glob("*.c")))
+"""Compiled together, in one command."""
+
 SOCKET_FILE = "switch.sock"
 PID_FILE = "switch.pid"
 # What the switch calls itself, at most 15 characters (PR_SET_NAME).
@@ -43,14 +45,14 @@ def compile_switch(directory: Path, *, lock: int) -> Path:
     compiler = find_compiler()
     program = directory / "switch"
     try:
-        run([compiler, *COMPILE_FLAGS, "-o", str(program), str(SOURCE)], lock=lock)
+        run([compiler, *COMPILE_FLAGS, "-o", str(program), *map(str, SOURCES)], lock=lock)
     except PlatformError as error:
         raise PlatformError(f"the lab's switch cannot be compiled: {REMEDY}; {error}") from error
     return program
 
 
 def switch_config(spec: LabSpec, layout: Layout, *, seed: int = 0) -> str:
-    """The lines that switch.c reads first. The controller is alone in a last rack, without delay or rate."""
+    """The lines that the switch reads first. The controller is alone in a last rack, without delay or rate."""
     racks = len(spec.racks)
     lines = [f"racks {racks + 1}", f"seed {seed % 2**63}", *(["routers"] if spec.routers else [])]
     for index, host in enumerate(layout.everyone):

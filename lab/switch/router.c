@@ -1,22 +1,7 @@
-/*
- * Routers between racks, as far as a host can see them: a lower time to live, and the two ICMP errors that
- * path discovery needs (RFC 792; RFC 1191 for the size). Pure: frames in, frames out. Part of switch.c.
- */
-#ifndef SWITCH_ROUTER_H
-#define SWITCH_ROUTER_H
+/* See router.h. */
+#include "router.h"
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
-
-#define ETHERNET_BYTES 14
-#define IPV4_BYTES 20
-#define ICMP_BYTES 8
-#define QUOTE_BYTES_MAX 128u /* of the packet that an error is about */
-#define ERROR_BYTES_MAX (ETHERNET_BYTES + IPV4_BYTES + ICMP_BYTES + QUOTE_BYTES_MAX)
-#define ICMP_UNREACHABLE 3
-#define ICMP_FRAGMENTATION_NEEDED 4 /* a code of it */
-#define ICMP_TIME_EXCEEDED 11
 
 /* The Internet checksum (RFC 1071) of bytes, as it stands in a packet. */
 static void put_checksum(unsigned char *at, const unsigned char *bytes, uint32_t length)
@@ -33,7 +18,7 @@ static void put_checksum(unsigned char *at, const unsigned char *bytes, uint32_t
 	at[1] = (unsigned char)sum;
 }
 
-static bool is_ipv4(const unsigned char *frame, uint32_t length)
+bool is_ipv4(const unsigned char *frame, uint32_t length)
 {
 	return length >= ETHERNET_BYTES + IPV4_BYTES && frame[12] == 8 && frame[13] == 0 && frame[14] >> 4 == 4 &&
 	       (frame[14] & 15u) >= 5 && length >= ETHERNET_BYTES + (frame[14] & 15u) * 4;
@@ -41,7 +26,7 @@ static bool is_ipv4(const unsigned char *frame, uint32_t length)
 
 /* Whether no error may be sent about a packet (RFC 1812, 4.3.2.7): errors, later fragments, and what was
  * not sent to one host. */
-static bool is_silent(const unsigned char *frame, uint32_t length)
+bool is_silent(const unsigned char *frame, uint32_t length)
 {
 	const unsigned char *ip = frame + ETHERNET_BYTES;
 	unsigned int header = (ip[0] & 15u) * 4;
@@ -53,7 +38,7 @@ static bool is_silent(const unsigned char *frame, uint32_t length)
 	return ip[9] == 1 && ip[header] != 8 && ip[header] != 0;
 }
 
-static void lower_ttl(unsigned char *frame, unsigned char by)
+void lower_ttl(unsigned char *frame, unsigned char by)
 {
 	unsigned char *ip = frame + ETHERNET_BYTES;
 
@@ -63,7 +48,7 @@ static void lower_ttl(unsigned char *frame, unsigned char by)
 }
 
 /* Write the error of a router about a packet, back to who sent it; its length. `out` has ERROR_BYTES_MAX. */
-static uint32_t icmp_error(unsigned char *out, const unsigned char *frame, uint32_t length,
+uint32_t icmp_error(unsigned char *out, const unsigned char *frame, uint32_t length,
 			   const unsigned char *router, unsigned char type, unsigned char code, uint16_t mtu)
 {
 	const unsigned char *about = frame + ETHERNET_BYTES;
@@ -94,5 +79,3 @@ static uint32_t icmp_error(unsigned char *out, const unsigned char *frame, uint3
 	put_checksum(icmp + 2, icmp, ICMP_BYTES + quoted);
 	return ETHERNET_BYTES + total;
 }
-
-#endif

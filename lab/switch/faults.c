@@ -1,39 +1,13 @@
-/*
- * What goes wrong on the lab's network: loss, extra delay, jitter, several paths, black holes.
- *
- * An impairment belongs to a host (all that it sends or receives), to a link (host to host, one way) or to
- * two racks (one way). A packet suffers all that are on its way. Part of switch.c, which is one translation
- * unit: it is compiled anew for each lab, and every start of a compiler is time that somebody waits.
- */
-#ifndef SWITCH_FAULTS_H
-#define SWITCH_FAULTS_H
+/* See faults.h. */
+#include "faults.h"
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 
-#define MAX_IMPAIRMENTS 1024
-#define IMPAIRMENT_SLOTS 4096 /* a power of two, well above MAX_IMPAIRMENTS */
-#define MAX_PATHS 8
-#define PER_BILLION 1000000000ULL
-
-enum impaired { ON_HOST = 1, ON_LINK, ON_RACKS };
-
-struct impairment {
-	uint64_t key;
-	uint64_t loss_ppb; /* probability of loss, in parts of a billion */
-	uint64_t delay_ns, jitter_ns;
-	uint64_t paths_ns[MAX_PATHS];
-	unsigned int path_count;
-	uint64_t mtu; /* largest IP packet; 0: any */
-	bool blocked;
-};
-
 static struct impairment impairments[MAX_IMPAIRMENTS];
-static int impairment_count;
+int impairment_count;
 static int16_t impairment_slots[IMPAIRMENT_SLOTS]; /* index + 1; 0: free */
 
-static uint64_t random_state = 1;
+uint64_t random_state = 1;
 
 /* splitmix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014. */
 static uint64_t mix(uint64_t value)
@@ -43,7 +17,7 @@ static uint64_t mix(uint64_t value)
 	return value ^ value >> 31;
 }
 
-static uint64_t random_below(uint64_t limit)
+uint64_t random_below(uint64_t limit)
 {
 	random_state += 0x9e3779b97f4a7c15ULL;
 	return limit ? mix(random_state) % limit : 0;
@@ -51,7 +25,7 @@ static uint64_t random_below(uint64_t limit)
 
 /* The impairment of a host (b is 0), of a link, or of two racks; NULL when there is none (and not to be made,
  * or no room for it). */
-static struct impairment *impairment(enum impaired kind, int a, int b, bool make)
+struct impairment *impairment(enum impaired kind, int a, int b, bool make)
 {
 	uint64_t key = (uint64_t)kind << 32 | (uint64_t)a << 16 | (uint64_t)b;
 	unsigned int slot = mix(key) & (IMPAIRMENT_SLOTS - 1);
@@ -72,7 +46,7 @@ static struct impairment *impairment(enum impaired kind, int a, int b, bool make
 	return found;
 }
 
-static void clear_impairments(void)
+void clear_impairments(void)
 {
 	impairment_count = 0;
 	memset(impairment_slots, 0, sizeof(impairment_slots));
@@ -80,7 +54,7 @@ static void clear_impairments(void)
 
 /* A hash of what routers take to choose among equal paths (RFC 2992): addresses, protocol, and ports where
  * the packet shows them. 0 for what is no IPv4. */
-static uint64_t flow_hash(const unsigned char *frame, uint32_t length)
+uint64_t flow_hash(const unsigned char *frame, uint32_t length)
 {
 	const unsigned char *ip = frame + 14;
 	uint32_t addresses[2], ports = 0, header;
@@ -96,7 +70,7 @@ static uint64_t flow_hash(const unsigned char *frame, uint32_t length)
 }
 
 /* Whether a packet survives one impairment; adds to its delay. */
-static bool suffer(const struct impairment *one, uint64_t hash, uint64_t *extra_ns)
+bool suffer(const struct impairment *one, uint64_t hash, uint64_t *extra_ns)
 {
 	if (!one)
 		return true;
@@ -107,5 +81,3 @@ static bool suffer(const struct impairment *one, uint64_t hash, uint64_t *extra_
 		*extra_ns += one->paths_ns[hash % one->path_count];
 	return true;
 }
-
-#endif
