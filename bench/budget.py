@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from _tables import heading, table
 
-from netprobe.cluster.evaluate.partition_score import adjusted_rand_index
+from netprobe.cluster.evaluate.agreement import adjusted_rand_index
 from netprobe.lab import Lab, LabSpec, temporary
 
 PROBES = 20

@@ -14,7 +14,7 @@ from _tables import heading, table
 from numpy.typing import NDArray
 
 from netprobe.embed import METHODS, EmbedOptions, fit_embedding
-from netprobe.embed.starts import classical_scaling
+from netprobe.embed.coordinates.starts import classical_scaling
 
 # What ``netprobe map`` reads: both directions of a pair, where every other row is given the larger one.
 BOTH_WAYS = "netprobe, both directions"

@@ -27,7 +27,7 @@ from _tables import heading, table
 from map import Matrix, Method, average_linkage, classical, fitted, scaled
 
 from netprobe.core.errors import InputError
-from netprobe.embed.kriging import direction_noise
+from netprobe.embed.estimates.kriging import direction_noise
 from netprobe.embed.prepare import check_matrix, prepare
 
 # The wide-area methods were chosen on seeds from the first on, and are reported from the second on.

@@ -1,30 +1,33 @@
 """Distances to groups, and whether the groups mean anything.
 
-`find_groups` is what a map calls: groups from the denoised distances, the verdict from the raw ones.
+`find_groups` is what a map calls: it forms groups on the denoised distances and judges them on the raw ones.
 
-- how many groups by evidence (the default): `natural` (the best cut of a tree), `candidates` (several views
-  of the readings), `regroup` (hosts moved on what was measured), `nested` (levels above and below),
-  `stability` (resampled readings)
-- PLink's square root of N: `balanced`, on the constrained `kmeans` with its exact `assign` step
-- whether it means anything: `judge`, the permutation test; `outliers`, the hosts and links that stand out
-- what they share: `levels` (pairs, and what single hosts explain) and `hierarchy` (the tree and its score)
-- `likeness`: group ids that stay between scans
+    find            groups and verdict in one call
+    natural/        the number of groups by evidence (the default): `number_of_groups` (best cut of a tree, or one
+                    group), `candidates` (several views of the readings), `nested` (racks in rows), `stability`
+    balanced/       PLink's square root of N groups, by constrained k-means
+    locality_test   the verdict: a permutation test
+    anomalies/      hosts and links that stand out; slow hosts reassigned to their group
+    evaluate/       distances and groups compared with the truth
+    stable_ids      group ids that stay the same between maps
+    distances/      what the others share: pairs, log distances, which pairs were measured
+    partition/      what the others share: trees, scores of partitions, and joins and moves that raise them
 
-Nothing here groups hosts in a space of few dimensions: such a space forgets the racks.
+Nothing here forms groups in a space of few dimensions: such a space loses the racks.
 
-`ConstrainedKMeans` is the same k-means as an estimator of scikit-learn, which is imported on first use.
+`ConstrainedKMeans` is the constrained k-means as an estimator of scikit-learn, which is imported on first use.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from netprobe.cluster.anomalies.outliers import Outliers, find_outliers
+from netprobe.cluster.anomalies.outliers import OutlierSet, find_outliers
 from netprobe.cluster.balanced.sqrt_groups import sqrt_groups
 from netprobe.cluster.find import compare_methods, find_groups
 from netprobe.cluster.locality_test import judge_locality
-from netprobe.cluster.natural.natural_groups import natural_groups
-from netprobe.cluster.records import Grouping, Verdict
+from netprobe.cluster.natural.number_of_groups import natural_groups
+from netprobe.cluster.records import Partition
 from netprobe.cluster.stable_ids import ids_like
 
 if TYPE_CHECKING:
@@ -32,9 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ConstrainedKMeans",
-    "Grouping",
-    "Outliers",
-    "Verdict",
+    "OutlierSet",
+    "Partition",
     "compare_methods",
     "find_groups",
     "find_outliers",

@@ -1,6 +1,6 @@
 """Groups and verdict in one call: formed on the denoised distances, judged on the raw ones.
 
-The pieces name their sources; putting them together so is netprobe's own.
+Each piece names its source; the combination is netprobe's own.
 """
 
 from __future__ import annotations
@@ -11,16 +11,24 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.cluster.anomalies.slow import rehomed, with_moved
+from netprobe.cluster.anomalies.reassign import reassigned_hosts, with_reassigned
 from netprobe.cluster.balanced.sqrt_groups import sqrt_groups
-from netprobe.cluster.levels import far_hosts, symmetric
-from netprobe.cluster.locality_test import SIGNIFICANCE, cannot_tell, contrast_of, judge_locality
+from netprobe.cluster.distances.coverage import MOST_UNOBSERVED, hidden_chance, is_sparse, unobserved_share
+from netprobe.cluster.distances.pairs import far_hosts, symmetric
+from netprobe.cluster.locality_test import (
+    SIGNIFICANCE,
+    LocalityTest,
+    cannot_tell,
+    contrast_of,
+    judge_locality,
+    run_locality_test,
+)
 from netprobe.cluster.natural.candidates import best_candidate
-from netprobe.cluster.natural.natural_groups import best_grouping, keep_or_join
-from netprobe.cluster.natural.nested import all_levels
+from netprobe.cluster.natural.nested import nested_tiers
+from netprobe.cluster.natural.number_of_groups import best_grouping, keep_or_join
 from netprobe.cluster.natural.stability import stability_of
-from netprobe.cluster.records import METHODS, Grouping, Method, Verdict, numbered_by_first_member
-from netprobe.cluster.regroup import MOST_UNTOLD, hidden_chance, is_sparse, untold_share
+from netprobe.cluster.records import METHODS, Method, Partition, numbered_by_first_member
+from netprobe.core.documents.map import Verdict
 from netprobe.core.errors import InputError
 
 # A far host joins a group when it is nearer to it than to the next one by so many standard errors.
@@ -37,7 +45,7 @@ def find_groups(
     k: int | None = None,
     elasticity: float = 1.0,
     seed: int,
-) -> tuple[Grouping, Verdict]:
+) -> tuple[Partition, Verdict]:
     """Group N hosts and say whether the groups mean anything.
 
     distance_s: (N, N) denoised and complete; raw_distance_s: (N, N) ``[src, dst]`` as measured, NaN where
@@ -45,10 +53,10 @@ def find_groups(
     k = round(sqrt N), with ``elasticity`` 1.0 to 2.0), or "auto": natural groups where there is locality, and
     even ones of PLink's number where there is none to lose. k: form this many groups.
 
-    With the natural method and no ``k``, hosts without usable locality come back as one group. Groups that
-    were asked for, by ``k`` or by method, are formed whatever the verdict says. Where groups are nested the
-    finest level that the readings bear out is the grouping, and ``evidence["levels"]`` lists all of them.
-    A host that is far from everybody (`levels.far_hosts`) is placed after the others.
+    With the natural method and no ``k``, hosts without usable locality come back as one group. Groups requested
+    by ``k`` or by method "sqrt" are formed whatever the verdict is. Where groups are nested (racks in rows) the
+    finest tier that the readings support is the partition, and ``evidence["levels"]`` lists all tiers.
+    A host that is far from everybody (`far_hosts`) is placed after the others.
 
     Raises InputError for bad matrices or options, InfeasibleError for a k that N hosts cannot form.
     """
@@ -73,14 +81,14 @@ def find_groups(
 def compare_methods(
     distance_s: NDArray[np.float64],
     raw_distance_s: NDArray[np.float64],
-    found: Grouping,
+    found: Partition,
     *,
     elasticity: float = 2.0,
     seed: int,
 ) -> list[dict[str, object]]:
-    """Natural groups beside PLink's: ``method``, ``k``, ``smallest``, ``largest`` and ``contrast`` of each.
+    """Natural groups and PLink's: ``method``, ``k``, ``smallest``, ``largest`` and ``contrast`` of each.
 
-    found: what `find_groups` gave, by either method; the other one is formed here. The contrast is the median
+    found: the result of `find_groups`, by either method; the other one is formed here. The contrast is the median
     measured distance across groups over that inside, None where there is none. Matrices are (N, N) in seconds,
     further arguments and errors those of `find_groups`.
     """
@@ -106,72 +114,81 @@ def compare_methods(
 
 def _natural(
     distance_s: NDArray[np.float64], raw_distance_s: NDArray[np.float64], *, seed: int
-) -> tuple[Grouping, Verdict]:
+) -> tuple[Partition, Verdict]:
+    """Groups by evidence and their verdict: `find_groups` with the natural method and no ``k``."""
     raw = np.asarray(raw_distance_s, dtype=np.float64)
     far = far_hosts(symmetric(raw))
     near = np.flatnonzero(~far)
-    part, smooth = raw[np.ix_(near, near)], np.asarray(distance_s)[np.ix_(near, near)]
-    grouping = best_candidate(smooth, part)
-    untold = untold_share(part, grouping.labels) if is_sparse(part) else 0.0
-    if untold > MOST_UNTOLD:
-        verdict = cannot_tell(
-            f"too few pairs: {100 * untold:.0f} % of the pairs of hosts lie between groups of which no pair was "
-            "measured, and which may be one; measure more pairs"
-        )
-    else:
-        verdict = _unless_hidden(judge_locality(part, grouping.labels, seed=seed), part)
-    kept = keep_or_join(grouping, verdict)
+    part, denoised = raw[np.ix_(near, near)], np.asarray(distance_s)[np.ix_(near, near)]
+    candidate = best_candidate(denoised, part)
+    test = _test_of(candidate, part, seed=seed)
+    kept = keep_or_join(candidate, test.verdict)
     evidence = dict(kept.evidence)
     labels = kept.labels
-    if verdict.locality == "found" and kept.k > 1:
-        # Neither knows of the other: in a large fleet they go on at once.
-        with ThreadPoolExecutor(1) as beside:
-            stability = beside.submit(stability_of, part, kept.labels, seed=seed)
-            if len(part) < _FEWEST_AT_ONCE:
-                stability.result()
-            levels = all_levels(smooth, part, labels, seed=seed)
-        levels = with_moved(levels, rehomed(part, levels[0]))
-        labels = levels[0]
-        joined = symmetric(part)
-        evidence["levels"] = [_level(level, labels, joined) for level in levels]
-        evidence["stability"] = stability.result()
-        evidence["gap"] = verdict.gap
+    if test.verdict.locality == "found" and kept.k > 1:
+        labels, nesting = _nested(denoised, part, labels, seed=seed)
+        evidence |= nesting
+        evidence["gap"] = test.gap_statistic
     if far.any():
         labels = _placed(symmetric(raw), far, labels)
         evidence["far_hosts"] = np.flatnonzero(far).tolist()
     labels = numbered_by_first_member(labels)
-    changed = len(labels) != len(grouping.labels) or not np.array_equal(labels, grouping.labels)
-    grouping = replace(kept, labels=labels, k=int(labels.max()) + 1, evidence=evidence)
+    verdict = test.verdict
+    changed = len(labels) != len(candidate.labels) or not np.array_equal(labels, candidate.labels)
     if changed and kept.k > 1:
         verdict = judge_locality(raw, labels, seed=seed, p_value=verdict.p_value)
-    return grouping, verdict
+    return replace(kept, labels=labels, evidence=evidence), verdict
 
 
-def _unless_hidden(verdict: Verdict, raw: NDArray[np.float64]) -> Verdict:
-    """No locality among the measured pairs is none only where a group's own pairs would have been among them."""
+def _test_of(candidate: Partition, raw: NDArray[np.float64], *, seed: int) -> LocalityTest:
+    """The locality test of a partition; of a sparse matrix, only where the measured pairs can decide it."""
+    unobserved = unobserved_share(raw, candidate.labels) if is_sparse(raw) else 0.0
+    if unobserved > MOST_UNOBSERVED:
+        return cannot_tell(
+            f"too few pairs: {100 * unobserved:.0f} % of the pairs of hosts lie between groups of which no pair was "
+            "measured, and which may be one; measure more pairs"
+        )
+    test = run_locality_test(raw, candidate.labels, seed=seed)
     size, chance = hidden_chance(raw)
-    if verdict.locality != "none" or chance <= SIGNIFICANCE:
-        return verdict
+    if test.verdict.locality != "none" or chance <= SIGNIFICANCE:
+        return test
+    # The pairs of a small group may all be among those that were not measured.
     return cannot_tell(
         f"too few pairs: those that were measured show no locality, and a group of {size} hosts may lie in the "
         "others; measure more pairs"
     )
 
 
-def _level(
-    level: NDArray[np.int64], finest: NDArray[np.int64], matrix: NDArray[np.float64]
+def _nested(
+    denoised: NDArray[np.float64], raw: NDArray[np.float64], labels: NDArray[np.int64], *, seed: int
+) -> tuple[NDArray[np.int64], dict[str, object]]:
+    """(N,) labels of the finest tier, slow hosts reassigned; and the evidence: all tiers, and stability."""
+    # The two are independent: in a large fleet they run concurrently.
+    with ThreadPoolExecutor(1) as executor:
+        stability = executor.submit(stability_of, raw, labels, seed=seed)
+        if len(raw) < _FEWEST_AT_ONCE:
+            stability.result()
+        tiers = nested_tiers(denoised, raw, labels, seed=seed)
+    tiers = with_reassigned(tiers, reassigned_hosts(raw, tiers[0]))
+    joined = symmetric(raw)
+    summaries = [_tier(tier, tiers[0], joined) for tier in tiers]
+    return tiers[0], {"levels": summaries, "stability": stability.result()}
+
+
+def _tier(
+    tier: NDArray[np.int64], finest: NDArray[np.int64], matrix: NDArray[np.float64]
 ) -> dict[str, object]:
-    """One level of nesting: how many groups, their contrast, and which of them each finest group is in."""
-    parents = [int(level[np.flatnonzero(finest == group)[0]]) for group in range(int(finest.max()) + 1)]
-    return {"k": int(level.max()) + 1, "contrast": contrast_of(matrix, level), "of_groups": parents}
+    """One tier of nesting: how many groups, their contrast, and the group of this tier of each finest group."""
+    parents = [int(tier[np.flatnonzero(finest == group)[0]]) for group in range(int(finest.max()) + 1)]
+    return {"k": int(tier.max()) + 1, "contrast": contrast_of(matrix, tier), "of_groups": parents}
 
 
 def _placed(
     matrix: NDArray[np.float64], far: NDArray[np.bool_], labels: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """(N,) labels of all hosts: a far one joins the group it is clearly nearest to, or stays alone.
+    """(N,) labels of all hosts: a far host joins the group it is clearly nearest to, or is a group of its own.
 
-    labels: of the hosts that are not far. Where those are all one group, everybody is.
+    labels: of the hosts that are not far. Where those are all one group, the far hosts join it.
     """
     found = np.full(len(far), -1, dtype=np.int64)
     found[~far] = labels

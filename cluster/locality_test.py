@@ -1,43 +1,60 @@
 """Is the locality real? A permutation test that knows the groups were chosen on the same readings.
 
-Residuals are dealt out anew as Freedman and Lane (1983) do, and the search for groups is made again each time.
+Residuals are permuted as Freedman and Lane (1983) do, and the search for groups is repeated for each permutation.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.cluster.hierarchy import best_scores, partition_scores
-from netprobe.cluster.levels import Levels, ends_of, far_hosts, levels_of, square, symmetric
-from netprobe.cluster.records import Verdict, numbered_by_first_member
-from netprobe.cluster.regroup import joined_scores
+from netprobe.cluster.distances.log_distances import LogDistances, log_distances_of
+from netprobe.cluster.distances.pairs import ends_of, far_hosts, square, symmetric
+from netprobe.cluster.partition.hierarchy import best_scores, partition_scores
+from netprobe.cluster.partition.regroup import joined_scores
+from netprobe.cluster.records import numbered_by_first_member
+from netprobe.core.documents.map import Verdict
 from netprobe.core.errors import InputError
 from netprobe.core.numeric.medians import median
 
-# Largest p-value that counts as found.
+# Significance level: the largest p-value that counts as found.
 SIGNIFICANCE = 0.025
-# Locality below this contrast is real at most, but of no use to a job.
+# Locality below this contrast may be real, but is of no use to a job.
 LEAST_CONTRAST = 1.1
 # Permutations for a large fleet, where locality that matters stands out from all of them.
 _PERMUTATIONS_LARGE = 39
 _LARGE = 128
-# Of a larger fleet the test looks at so many hosts, drawn at random.
+# Of a larger fleet the test uses a random sample of this many hosts.
 _TESTED = 384
-# The gap is for a reader: its scale needs no more draws than this.
-_GAP_DRAWS = 19
-# After so many draws a p-value that is nowhere near the level is not worth more.
-_FIRST_DRAWS = 39
+# The gap statistic is for a reader: its scale needs no more permutations than this.
+_GAP_PERMUTATIONS = 19
+# After so many permutations a p-value far above the significance level is not refined.
+_FIRST_PERMUTATIONS = 39
 _HOPELESS = 0.3
-# So many pairs of dealt matrices are looked at in one go.
+# So many pairs of permuted matrices are processed at a time.
 _CELLS_AT_ONCE = 1 << 18
-# What is left of a pair, this many robust standard deviations on the slow side, is a disturbance.
+# A residual this many robust standard deviations on the slow side is clipped: it is a disturbance.
 _CLIP = 2.0
 
 _NONE = "no usable locality: keep your order"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalityTest:
+    """A verdict, and where the locality is found its gap statistic.
+
+    gap_statistic: standard deviations by which the two statistics of the test exceed those of permuted matrices:
+        ``nearness`` (the eigenvalue) and ``cut`` (the tree). This is the gap statistic of Tibshirani, Walther and
+        Hastie (2001) with permuted residuals as the null model. None where no test was made.
+    """
+
+    verdict: Verdict
+    gap_statistic: Mapping[str, float] | None = None
 
 
 def judge_locality(
@@ -48,23 +65,36 @@ def judge_locality(
     permutations: int = 199,
     p_value: float | None = None,
 ) -> Verdict:
-    """Test a grouping against the raw distances it came from.
+    """The verdict of `run_locality_test`."""
+    test = run_locality_test(raw_distance_s, labels, seed=seed, permutations=permutations, p_value=p_value)
+    return test.verdict
+
+
+def run_locality_test(
+    raw_distance_s: NDArray[np.float64],
+    labels: NDArray[np.integer],
+    *,
+    seed: int,
+    permutations: int = 199,
+    p_value: float | None = None,
+) -> LocalityTest:
+    """Test a partition against the raw distances it came from.
 
     raw_distance_s: (N, N) ``[src, dst]`` as measured, any unit, NaN where missing; labels: (N,).
 
-    Two questions, and the larger of their p-values counts. Is there locality at all? What single hosts
-    explain (a slow card makes a host far from everybody) is kept, and what is left of each pair is dealt out
-    to the pairs anew: such a matrix has hosts and noise but no locality. Two statistics, each standardised
-    over all matrices, look for it: the largest eigenvalue of nearness, which sees few large groups through
-    heavy noise, and the best cut of an average-linkage tree, which sees many small ones; the larger of the
-    two is compared. So the freedom of choosing the groups is in the p-value. And do these labels tell
-    nearer from farther? Their own score is compared with its values on the same matrices.
+    Two questions are asked, and the larger of their p-values counts. First, is there any locality? The part of
+    each distance that single hosts explain is kept (a slow card makes a host far from everybody) and the
+    residuals are permuted over the pairs: such a matrix has hosts and noise but no locality. Two statistics,
+    each standardised over all matrices, are computed: the largest eigenvalue of nearness, which detects few
+    large groups in heavy noise, and the best cut of an average-linkage tree, which detects many small ones. The
+    larger of the two is compared, so the p-value accounts for the free choice of groups. Second, do these labels
+    separate near from far? Their score is compared with its values on the permuted matrices.
 
-    Found means p <= 0.025 and a contrast of at least 1.1. Where even the clearest data could not give such
-    a p (a handful of hosts), the verdict is "cannot_tell", and so it is where nothing measured ties all
-    hosts together. Hosts far from everybody (`far_hosts`) are left out. Above 128 hosts 39 permutations are
-    drawn, above 384 of so many hosts.
-    p_value: of a test already made, where the labels only refine or complete those it was made of.
+    "found" means p <= 0.025 and a contrast of at least 1.1. Where even the clearest data could not give such
+    a p (a handful of hosts), or where no chain of measured pairs joins all hosts, the verdict is "cannot_tell".
+    Hosts far from everybody (`far_hosts`) are left out. Above 128 hosts there are 39 permutations; above 384
+    hosts, of a random sample of 384.
+    p_value: of a test already made, where these labels only refine or complete the labels tested there.
 
     Raises InputError for a bad matrix or labels of another length.
     """
@@ -82,28 +112,30 @@ def judge_locality(
     kept = ~far_hosts(matrix)
     matrix, partition = matrix[np.ix_(kept, kept)], numbered_by_first_member(np.asarray(labels)[kept])
     if partition.max() == 0 or not (matrix > 0).any():
-        return Verdict(locality="none", contrast=None, p_value=None, text=_NONE)
-    contrast, gap = contrast_of(matrix, partition), None
+        return LocalityTest(verdict=Verdict(locality="none", text=_NONE))
+    contrast, gap_statistic = contrast_of(matrix, partition), None
     if p_value is None:
-        p_value, gap = _tested(matrix, partition, seed=seed, permutations=permutations)
+        p_value, gap_statistic = _tested(matrix, partition, seed=seed, permutations=permutations)
     if contrast is not None and contrast < LEAST_CONTRAST:
-        return Verdict(locality="none", contrast=contrast, p_value=p_value, text=_NONE)
+        return LocalityTest(verdict=Verdict(locality="none", contrast=contrast, p_value=p_value, text=_NONE))
     if least_p_value(partition) > SIGNIFICANCE:
         text = (
             f"too few hosts to tell: of {len(partition)} hosts even the clearest {int(partition.max()) + 1} groups "
             f"could be chance (p = {p_value:.2g})"
         )
-        return Verdict(locality="cannot_tell", contrast=contrast, p_value=p_value, text=text)
+        verdict = Verdict(locality="cannot_tell", contrast=contrast, p_value=p_value, text=text)
+        return LocalityTest(verdict=verdict)
     if p_value > SIGNIFICANCE:
-        return Verdict(locality="none", contrast=contrast, p_value=p_value, text=_NONE)
+        return LocalityTest(verdict=Verdict(locality="none", contrast=contrast, p_value=p_value, text=_NONE))
     nearer = "nearer" if contrast is None else f"{contrast:.1f}x nearer"
     text = f"locality found: {groups} groups, {nearer} inside than across (p = {p_value:.2g})"
-    return Verdict(locality="found", contrast=contrast, p_value=p_value, text=text, gap=gap)
+    verdict = Verdict(locality="found", contrast=contrast, p_value=p_value, text=text)
+    return LocalityTest(verdict=verdict, gap_statistic=gap_statistic)
 
 
-def cannot_tell(text: str) -> Verdict:
-    """The verdict that there is none, and why."""
-    return Verdict(locality="cannot_tell", contrast=None, p_value=None, text=f"cannot tell: {text}")
+def cannot_tell(text: str) -> LocalityTest:
+    """A test that could not be made; ``text`` says why."""
+    return LocalityTest(verdict=Verdict(locality="cannot_tell", text=f"cannot tell: {text}"))
 
 
 def islands_of(matrix: NDArray[np.float64]) -> int:
@@ -132,27 +164,31 @@ def contrast_of(matrix: NDArray[np.float64], labels: NDArray[np.int64]) -> float
 def _tested(
     matrix: NDArray[np.float64], labels: NDArray[np.int64], *, seed: int, permutations: int
 ) -> tuple[float, dict[str, float] | None]:
-    """Share of matrices without locality that look as grouped, the matrix itself counted in; and the gap."""
+    """The p-value: share of matrices, this one counted, that look at least as grouped; and the gap statistic."""
     n = len(matrix)
     if n > _LARGE:
         permutations = min(permutations, _PERMUTATIONS_LARGE)
     if n > _TESTED:
         kept = np.sort(np.random.default_rng(seed).permutation(n)[:_TESTED])
         matrix, labels = matrix[np.ix_(kept, kept)], labels[kept]
-    levels = levels_of(matrix)
-    table = None if levels is None else draw_looks(levels, labels, seed=seed, permutations=permutations)
+    log_distances = log_distances_of(matrix)
+    table = (
+        None
+        if log_distances is None
+        else permuted_statistics(log_distances, labels, seed=seed, permutations=permutations)
+    )
     if table is None:
         return 1.0, None  # single hosts explain everything
-    dealt = table[1 : 1 + _GAP_DRAWS]
-    gap = (table[0] - dealt.mean(axis=0)) / np.maximum(dealt.std(axis=0), 1e-12)
+    null = table[1 : 1 + _GAP_PERMUTATIONS]
+    gap_statistic = (table[0] - null.mean(axis=0)) / np.maximum(null.std(axis=0), 1e-12)
     return (
         max(share_as_good(standardised(table)), share_as_good(table[:, 2])),
-        {"nearness": round(float(gap[0]), 6), "cut": round(float(gap[1]), 6)},
+        {"nearness": round(float(gap_statistic[0]), 6), "cut": round(float(gap_statistic[1]), 6)},
     )
 
 
-def draw_looks(
-    levels: Levels,
+def permuted_statistics(
+    log_distances: LogDistances,
     labels: NDArray[np.int64],
     *,
     seed: int,
@@ -160,85 +196,90 @@ def draw_looks(
     stop: bool = True,
     joined: bool = False,
 ) -> NDArray[np.float64] | None:
-    """(1 + permutations, 3): the matrix itself, then as many without locality.
+    """(1 + permutations, 3): the statistics of the matrix itself, then those of permuted ones.
 
     Columns, without a unit: the largest eigenvalue of nearness, the best score of a tree's cuts, the score of
-    ``labels`` (N,); with ``joined``, a fourth: the score that joining groups comes to (`joined_scores`), for
-    matrices of few readings. With ``stop`` the drawing ends early where nothing is to be found. None where the
+    ``labels`` (N,); with ``joined``, a fourth: the score reached by joining groups (`joined_scores`), for
+    matrices of few readings. With ``stop`` permuting ends early where nothing is to be found. None where the
     pairs are too few.
     """
-    if len(levels.unexplained) <= levels.n:
+    if len(log_distances.unexplained) <= log_distances.n:
         return None
     generator = np.random.default_rng(seed)
-    rest = _clipped(levels.unexplained)
+    residual = _clipped(log_distances.unexplained)
     table = np.zeros((0, 4 if joined else 3))
-    for upto in range(1 + _FIRST_DRAWS, 2 + permutations + _FIRST_DRAWS, 1 + _FIRST_DRAWS):
+    for upto in range(
+        1 + _FIRST_PERMUTATIONS, 2 + permutations + _FIRST_PERMUTATIONS, 1 + _FIRST_PERMUTATIONS
+    ):
         count = min(upto, 1 + permutations) - len(table)
-        drawn = [generator.permutation(rest) for _ in range(count - (len(table) == 0))]
+        permuted = [generator.permutation(residual) for _ in range(count - (len(table) == 0))]
         table = np.concatenate(
-            [table, _looks(levels, np.array([rest, *drawn][-count:]), labels, joined=joined)]
+            [
+                table,
+                _statistics(log_distances, np.array([residual, *permuted][-count:]), labels, joined=joined),
+            ]
         )
         hopeless = stop and share_as_good(standardised(table)) > _HOPELESS
-        if len(table) > permutations or (hopeless and upto == 1 + _FIRST_DRAWS):
+        if len(table) > permutations or (hopeless and upto == 1 + _FIRST_PERMUTATIONS):
             break
     return table
 
 
 def standardised(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(draws,) the largest of the columns of `draw_looks` that do not depend on labels, each in its deviations."""
+    """(D,) the largest of the standardised columns of `permuted_statistics`, but for that of the labels."""
     free = np.delete(table, 2, axis=1)
     spread = np.maximum(free.std(axis=0), 1e-12)
     return np.asarray(((free - free.mean(axis=0)) / spread).max(axis=1))
 
 
 def share_as_good(values: NDArray[np.float64]) -> float:
-    """Share of ``values`` (draws,) that reach the first."""
+    """Share of ``values`` (D,) that reach the first."""
     return float((values >= values[0] - 1e-9).mean())
 
 
-def _clipped(rest: NDArray[np.float64]) -> NDArray[np.float64]:
-    middle = median(rest)
-    spread = 1.4826 * median(np.abs(rest - middle))
-    # Where most of the rest is exactly nothing the median cannot measure its spread.
-    spread = spread if spread > 1e-9 else float(rest.std())
-    return np.asarray(np.minimum(rest, middle + _CLIP * spread))
+def _clipped(residual: NDArray[np.float64]) -> NDArray[np.float64]:
+    middle = median(residual)
+    spread = 1.4826 * median(np.abs(residual - middle))
+    # Where most residuals are exactly zero the median cannot measure their spread.
+    spread = spread if spread > 1e-9 else float(residual.std())
+    return np.asarray(np.minimum(residual, middle + _CLIP * spread))
 
 
-def _looks(
-    levels: Levels, rests: NDArray[np.float64], labels: NDArray[np.int64], *, joined: bool
+def _statistics(
+    log_distances: LogDistances, residuals: NDArray[np.float64], labels: NDArray[np.int64], *, joined: bool
 ) -> NDArray[np.float64]:
-    """(D, 3 or 4) statistics of D matrices, of which single hosts explain the same and (D, P) ``rests`` is left."""
-    n, measured, effects = levels.n, levels.measured, levels.effects
+    """(D, 3 or 4) statistics of D matrices with the same host effects and residuals ``residuals`` (D, P)."""
+    n, measured, effects = log_distances.n, log_distances.measured, log_distances.effects
     at_once = max(_CELLS_AT_ONCE // len(measured), 1)
-    if len(rests) > at_once:
-        # Some at a time, that stay in a processor's cache.
-        parts = [rests[start : start + at_once] for start in range(0, len(rests), at_once)]
-        return np.concatenate([_looks(levels, part, labels, joined=joined) for part in parts])
-    # Refitted: dealt noise would add to the hosts' terms, and they would explain too much.
-    terms = np.array([effects.sums(rest) for rest in rests]) @ effects.inverse
-    rests = rests - terms[:, effects.first] - terms[:, effects.second]
-    spread = np.sqrt((rests**2).mean(axis=1))
+    if len(residuals) > at_once:
+        # In batches that stay in a processor's cache.
+        parts = [residuals[start : start + at_once] for start in range(0, len(residuals), at_once)]
+        return np.concatenate([_statistics(log_distances, part, labels, joined=joined) for part in parts])
+    # Refitted: permuted noise would add to the host effects, which would explain too much.
+    terms = np.array([effects.sums(residual) for residual in residuals]) @ effects.inverse
+    residuals = residuals - terms[:, effects.first] - terms[:, effects.second]
+    spread = np.sqrt((residuals**2).mean(axis=1))
     some = spread > 1e-12
-    pairs = np.zeros((len(rests), len(measured)))
-    pairs[:, measured] = rests / np.where(some, spread, 1.0)[:, None]
-    # The fit took part of the spread with it; what is left must spread as the noise did.
-    scaled = rests * math.sqrt(rests.shape[1] / (rests.shape[1] - n))
-    level = np.tile(levels.explained, (len(rests), 1))
-    level[:, measured] += scaled
+    pairs = np.zeros((len(residuals), len(measured)))
+    pairs[:, measured] = residuals / np.where(some, spread, 1.0)[:, None]
+    # The fit removed part of the spread; the residuals are scaled back to the spread of the noise.
+    scaled = residuals * math.sqrt(residuals.shape[1] / (residuals.shape[1] - n))
+    log_distance = np.tile(log_distances.explained, (len(residuals), 1))
+    log_distance[:, measured] += scaled
     first, second = ends_of(n)
     columns = [
         _largest_eigenvalues(-pairs, n),
-        best_scores(level, measured),
-        partition_scores(level[:, measured], (labels[first] != labels[second])[measured]),
+        best_scores(log_distance, measured),
+        partition_scores(log_distance[:, measured], (labels[first] != labels[second])[measured]),
     ]
     if joined:
-        columns.append(joined_scores(levels, level[:, measured]))
+        columns.append(joined_scores(log_distances, log_distance[:, measured]))
     table = np.stack(columns, axis=1)
     return np.asarray(np.where(some[:, None], table, 0.0))
 
 
 def _largest_eigenvalues(pairs: NDArray[np.float64], n: int) -> NDArray[np.float64]:
-    """(D,) of D symmetric matrices of N rows, zero on the diagonal: (D, M) their pairs."""
+    """(D,) of D symmetric (N, N) matrices with zero diagonal, given by their ``pairs`` (D, M)."""
     from scipy.sparse.linalg import eigsh
 
     if n <= _LARGE:
@@ -253,9 +294,7 @@ def _largest_eigenvalues(pairs: NDArray[np.float64], n: int) -> NDArray[np.float
 
 
 def least_p_value(labels: NDArray[np.int64]) -> float:
-    """Probability, 0 to 1, that as many near pairs, strewn at random, form groups of just the sizes of ``labels``
-    (N,).
-    """
+    """Probability, 0 to 1, that as many near pairs, placed at random, form groups of the sizes of ``labels`` (N,)."""
     sizes = np.bincount(labels).tolist()
     n = len(labels)
     if n > _LARGE:
@@ -268,10 +307,10 @@ def least_p_value(labels: NDArray[np.int64]) -> float:
 
 
 def _least_p_value_of_many(sizes: list[int]) -> float:
-    """The same by logarithms of factorials: whole numbers of a million digits take too long."""
-    ways = math.lgamma(sum(sizes) + 1) - sum(
+    """The same by logarithms of factorials: integers of a million digits take too long."""
+    arrangements = math.lgamma(sum(sizes) + 1) - sum(
         times * math.lgamma(size + 1) + math.lgamma(times + 1) for size, times in Counter(sizes).items()
     )
     pairs, inside = math.comb(sum(sizes), 2), sum(math.comb(size, 2) for size in sizes)
     choices = math.lgamma(pairs + 1) - math.lgamma(inside + 1) - math.lgamma(pairs - inside + 1)
-    return math.exp(min(ways - choices, 0.0))
+    return math.exp(min(arrangements - choices, 0.0))

@@ -1,10 +1,15 @@
 """Distances to coordinates: denoise a matrix of measured distances, complete it, and judge the fit.
 
-`fit_embedding` is the one entry; `denoise` gives distances alone. `records` holds the options and the
-result, `prepare` turns a directed matrix with holes into a checked, symmetric, unit-free one. `methods` has
-the denoisers behind one Protocol: `heights` levels what single hosts add, `smooth` and `tree` keep the
-racks, `starts` and `adam` fit coordinates on the library that `arrays` chooses (numpy, or torch). `mix`
-makes one distance of their candidates, `interval` says how sure it is, and `fit` puts all together.
+`fit_embedding` is the entry; `denoise` gives distances alone.
+
+    records        options and result
+    prepare        a directed matrix with holes made symmetric, unit-free and free of gross outliers
+    methods        the denoisers behind one Protocol, each from `estimates` and `coordinates`
+    estimates/     blocks, trees and kriging, which keep the racks; heights, which are what single hosts add
+    coordinates/   the embedding: starts, Adam, and the array library (numpy or torch)
+    mix            one distance of several candidates
+    interval       how sure a distance is
+    fit            all of these in order
 """
 
 from netprobe.embed.denoise import denoise

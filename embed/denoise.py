@@ -30,7 +30,10 @@ def denoise(
         return np.zeros_like(matrix)
     order = canonical_order(prepared)
     ordered = reordered(prepared, order)
-    parts = DENOISERS[method](ordered, options=EmbedOptions(method=method), seed=seed)
+    candidates = DENOISERS[method](ordered, options=EmbedOptions(method=method), seed=seed)
     nothing = np.zeros(ordered.measured.shape, dtype=np.bool_)
     back = np.argsort(order)
-    return mixed(parts, choose(parts, ordered.distance, nothing))[np.ix_(back, back)] * prepared.scale_s
+    return (
+        mixed(candidates, choose(candidates, ordered.distance, nothing))[np.ix_(back, back)]
+        * prepared.scale_s
+    )

@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.core.numeric.medians import median
-from netprobe.embed.arrays import resolve
+from netprobe.embed.coordinates.arrays import resolve
+from netprobe.embed.coordinates.starts import principal_axes
+from netprobe.embed.estimates.blocks import smooth
+from netprobe.embed.estimates.kriging import direction_noise, shrunk_to_readings
 from netprobe.embed.interval import interval_factor
-from netprobe.embed.kriging import direction_noise, settled
-from netprobe.embed.methods import DENOISERS, Parts, drawn, embedded_model
+from netprobe.embed.methods import DENOISERS, Candidates, embedded_model, with_coordinates
 from netprobe.embed.mix import Mix, choose, mixed, mixed_at
 from netprobe.embed.prepare import (
     LOOSE_CAP,
@@ -27,8 +29,6 @@ from netprobe.embed.prepare import (
     without,
 )
 from netprobe.embed.records import Embedding, EmbedOptions
-from netprobe.embed.smooth import smooth
-from netprobe.embed.starts import principal_axes
 
 # Fewer held-out pairs than this say nothing about a median.
 _FEWEST_HELD_OUT = 5
@@ -72,24 +72,26 @@ def fit_embedding(distance_s: NDArray[np.float64], *, options: EmbedOptions, see
     ordered = reordered(prepared, order)
     cap = fitting_cap(ordered, options, seed=seed)
     options = replace(options, winsorise=cap)
-    parts, trial = run(ordered, options, seed=seed)
-    parts = drawn(parts, options=options, seed=seed)
-    fit = parts.fit
-    assert fit is not None and parts.fitted is not None
+    candidates, trial = run(ordered, options, seed=seed)
+    candidates = with_coordinates(candidates, options=options, seed=seed)
+    fit = candidates.fit
+    assert fit is not None and candidates.fitted is not None
     own = options.method in ("huber", "plink")
-    heights = fit.heights if own or not parts.heights.any() else parts.heights - parts.heights.min()
-    distance = mixed(parts, trial.mix)
+    heights = (
+        fit.heights if own or not candidates.heights.any() else candidates.heights - candidates.heights.min()
+    )
+    distance = mixed(candidates, trial.mix)
     if cap >= LOOSE_CAP and options.method == "ensemble":
         capped = winsorise(ordered, factor=cap)
-        distance = settled(capped, distance, error=trial.mix.noise, noise=direction_noise(matrix))
-    factor = interval_factor(trial.error, trial.doubt, parts.spread, noise=trial.mix.noise)
+        distance = shrunk_to_readings(capped, distance, error=trial.mix.noise, noise=direction_noise(matrix))
+    factor = interval_factor(trial.error, trial.doubt, candidates.spread, noise=trial.mix.noise)
     back = np.argsort(order)
     both = np.ix_(back, back)
     return Embedding(
         distance_s=distance[both] * prepared.scale_s,
         coordinates=principal_axes(fit.coordinates)[back] * prepared.scale_s ** (1.0 / options.alpha),
         heights_s=heights[back] * prepared.scale_s,
-        stress=_stress(embedded_model(fit, options.alpha), parts.fitted),
+        stress=_stress(embedded_model(fit, options.alpha), candidates.fitted),
         held_out_median_relative_error=trial.median_relative_error,
         held_out_pairs=len(trial.error),
         interval_factor=None if factor is None else factor[both],
@@ -124,7 +126,7 @@ def fitting_cap(ordered: Prepared, options: EmbedOptions, *, seed: int) -> float
     return LOOSE_CAP if errors[1] < _MUCH_BETTER * errors[0] else options.winsorise
 
 
-def run(ordered: Prepared, options: EmbedOptions, *, seed: int) -> tuple[Parts, _Trial]:
+def run(ordered: Prepared, options: EmbedOptions, *, seed: int) -> tuple[Candidates, _Trial]:
     """The parts of a matrix in canonical order, and what pairs hidden from a second run say of them.
 
     The two runs know nothing of each other, and in a large fleet go on at once.
@@ -134,28 +136,28 @@ def run(ordered: Prepared, options: EmbedOptions, *, seed: int) -> tuple[Parts, 
     scored = np.triu(hidden) & (ordered.distance > 0)
     rest = without(ordered, hidden)
     if int(scored.sum()) < _FEWEST_HELD_OUT or not rest.distance.any():
-        parts = denoiser(ordered, options=options, seed=seed)
-        return parts, _Trial(
-            mix=choose(parts, ordered.distance, np.zeros_like(hidden)),
+        candidates = denoiser(ordered, options=options, seed=seed)
+        return candidates, _Trial(
+            mix=choose(candidates, ordered.distance, np.zeros_like(hidden)),
             median_relative_error=None,
             error=np.zeros(0),
             doubt=np.zeros(0),
         )
 
-    def whole() -> Parts:
-        return drawn(denoiser(ordered, options=options, seed=seed), options=options, seed=seed)
+    def whole() -> Candidates:
+        return with_coordinates(denoiser(ordered, options=options, seed=seed), options=options, seed=seed)
 
     def trial() -> _Trial:
         return _judged(denoiser(rest, options=options, seed=seed), ordered, scored)
 
     if len(hidden) < _FEWEST_AT_ONCE or resolve(options.backend) != "numpy":
         return whole(), trial()
-    with ThreadPoolExecutor(1) as beside:
-        judged = beside.submit(trial)
+    with ThreadPoolExecutor(1) as executor:
+        judged = executor.submit(trial)
         return whole(), judged.result()
 
 
-def _judged(trial: Parts, ordered: Prepared, scored: NDArray[np.bool_]) -> _Trial:
+def _judged(trial: Candidates, ordered: Prepared, scored: NDArray[np.bool_]) -> _Trial:
     """Errors of the scored pairs, each under the mix that the other half of them chose."""
     first = np.zeros_like(scored)
     rows, columns = np.nonzero(scored)

@@ -18,21 +18,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.core.numeric.medians import median
-from netprobe.embed.adam import AdamFit, fit_adam
-from netprobe.embed.arrays import resolve
-from netprobe.embed.heights import levelled, relative_heights
-from netprobe.embed.kriging import kriged
+from netprobe.embed.coordinates.adam import AdamFit, Objective, fit_adam
+from netprobe.embed.coordinates.arrays import resolve
+from netprobe.embed.coordinates.starts import starting_points
+from netprobe.embed.estimates.blocks import LEAST_DISTANCE, smooth
+from netprobe.embed.estimates.forest import grow_forest
+from netprobe.embed.estimates.heights import relative_heights, without_heights
+from netprobe.embed.estimates.kriging import kriged
 from netprobe.embed.prepare import LOOSE_CAP, Prepared, winsorise
 from netprobe.embed.records import EmbedOptions, Method
-from netprobe.embed.smooth import LEAST_DISTANCE, smooth
-from netprobe.embed.starts import starting_points
-from netprobe.embed.tree import grow_forest
 
 # Above this many hosts the random starts cost seconds and have never won over classical scaling, single
 # precision is enough for a drawing, and fewer iterations settle.
 _LARGEST_WITH_RESTARTS = 128
 _LARGEST_IN_DOUBLE = 256
-_LARGEST_DRAWN_IN_DOUBLE = 128
+_LARGEST_PICTURE_IN_DOUBLE = 128
 _LARGEST_AS_CANDIDATE = 512
 # In a larger fleet the forest knows the racks better than blocks do, and is smooth enough inside them.
 _LARGEST_WITH_NEAR_BLOCKS = 128
@@ -40,7 +40,7 @@ _MOST_ITERATIONS = {512: 120, 1 << 30: 50}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Parts:
+class Candidates:
     """What a method makes of N hosts, in units of the median.
 
     levels: candidates, each (N, N) complete: log(distance + LEAST_DISTANCE). heights: (N,) what hosts add
@@ -49,7 +49,7 @@ class Parts:
     of ``fitted``, where that is known.
     """
 
-    levels: dict[str, NDArray[np.float64]]
+    log_distances: dict[str, NDArray[np.float64]]
     heights: NDArray[np.float64]
     spread: NDArray[np.float64]
     fit: AdamFit | None = None
@@ -60,56 +60,56 @@ class Parts:
 class Denoiser(Protocol):
     """From measured distances to candidates; ``seed`` is of all random choices."""
 
-    def __call__(self, prepared: Prepared, *, options: EmbedOptions, seed: int) -> Parts: ...
+    def __call__(self, prepared: Prepared, *, options: EmbedOptions, seed: int) -> Candidates: ...
 
 
-def plink(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Parts:
+def plink(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Candidates:
     """Equation 4.1 as published: squared loss on the distances as they are, heights when asked for."""
     return _embedded(prepared, options=options, seed=seed, huber_delta=None)
 
 
-def huber(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Parts:
+def huber(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Candidates:
     """Equation 4.1 with heights under Huber's loss, on capped distances."""
     capped = winsorise(prepared, factor=options.winsorise)
     return _embedded(capped, options=options, seed=seed, huber_delta=options.huber_delta)
 
 
-def ultrametric(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Parts:
+def ultrametric(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Candidates:
     """The forest alone; missing cells are filled by block smoothing first."""
-    level, heights = _level_ground(prepared, options)
-    return _structured(level, heights, seed=seed, names=("ultrametric",))
+    reduced, heights = _reduced(prepared, options)
+    return _structured(reduced, heights, seed=seed, names=("ultrametric",))
 
 
-def block(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Parts:
+def block(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Candidates:
     """Block smoothing alone."""
-    level, heights = _level_ground(prepared, options)
-    return _structured(level, heights, seed=seed, names=("block",))
+    reduced, heights = _reduced(prepared, options)
+    return _structured(reduced, heights, seed=seed, names=("block",))
 
 
-def ensemble(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Parts:
+def ensemble(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Candidates:
     """Forest, blocks and embedding, each on the same capped and levelled distances; kriging in the wide area.
 
     Above 512 hosts the embedding is no candidate: trees and blocks need no help there, and it is the slowest.
     """
-    level, heights = _level_ground(prepared, options)
-    parts = _structured(level, heights, seed=seed, names=("ultrametric", "block"))
+    reduced, heights = _reduced(prepared, options)
+    candidates = _structured(reduced, heights, seed=seed, names=("ultrametric", "block"))
     if len(heights) > _LARGEST_WITH_NEAR_BLOCKS and options.winsorise < LOOSE_CAP:
-        blocks = _blocks_of_the_far(parts.levels, level.measured)
-        parts = replace(parts, levels=parts.levels | {"block": blocks})
+        blocks = _blocks_of_the_far(candidates.log_distances, reduced.measured)
+        candidates = replace(candidates, log_distances=candidates.log_distances | {"block": blocks})
     if len(heights) > _LARGEST_AS_CANDIDATE:
-        return parts
-    drawn = _embedded(
-        level, options=options, seed=seed, huber_delta=options.huber_delta, smoothed=parts.smoothed
+        return candidates
+    embedded = _embedded(
+        reduced, options=options, seed=seed, huber_delta=options.huber_delta, smoothed=candidates.smoothed
     )
-    levels = parts.levels | drawn.levels
+    log_distances = candidates.log_distances | embedded.log_distances
     if options.winsorise >= LOOSE_CAP:
-        levels["kriging"] = kriged(level, levels["embedding"])
-    return Parts(
-        levels=levels,
+        log_distances["kriging"] = kriged(reduced, log_distances["embedding"])
+    return Candidates(
+        log_distances=log_distances,
         heights=heights,
-        spread=parts.spread,
-        fit=drawn.fit,
-        fitted=drawn.fitted,
+        spread=candidates.spread,
+        fit=embedded.fit,
+        fitted=embedded.fitted,
     )
 
 
@@ -135,52 +135,58 @@ def embedded_model(fit: AdamFit, alpha: float) -> NDArray[np.float64]:
     return np.asarray(model, dtype=np.float64)
 
 
-def drawn(parts: Parts, *, options: EmbedOptions, seed: int) -> Parts:
+def with_coordinates(candidates: Candidates, *, options: EmbedOptions, seed: int) -> Candidates:
     """The parts with coordinates and heights of what they were fitted to, where the method has none of its own."""
-    if parts.fit is not None:
-        return parts
-    assert parts.fitted is not None
+    if candidates.fit is not None:
+        return candidates
+    assert candidates.fitted is not None
     fit = _fit(
-        parts.fitted, options=options, seed=seed, huber_delta=options.huber_delta, smoothed=parts.smoothed
+        candidates.fitted,
+        options=options,
+        seed=seed,
+        huber_delta=options.huber_delta,
+        smoothed=candidates.smoothed,
     )
-    return replace(parts, fit=fit)
+    return replace(candidates, fit=fit)
 
 
-def _level_ground(prepared: Prepared, options: EmbedOptions) -> tuple[Prepared, NDArray[np.float64]]:
+def _reduced(prepared: Prepared, options: EmbedOptions) -> tuple[Prepared, NDArray[np.float64]]:
     capped = winsorise(prepared, factor=options.winsorise)
     if options.winsorise >= LOOSE_CAP:
         # Without racks there is nothing that a height could be told by.
         return capped, np.zeros(len(capped.distance))
     heights = relative_heights(capped)
-    return levelled(capped, heights), heights
+    return without_heights(capped, heights), heights
 
 
-def _structured(level: Prepared, heights: NDArray[np.float64], *, seed: int, names: tuple[str, ...]) -> Parts:
-    smoothed = smooth(level)
+def _structured(
+    reduced: Prepared, heights: NDArray[np.float64], *, seed: int, names: tuple[str, ...]
+) -> Candidates:
+    smoothed = smooth(reduced)
     blocks = np.log(smoothed + LEAST_DISTANCE)
-    levels, spread = {"block": blocks}, np.zeros_like(blocks)
+    log_distances, spread = {"block": blocks}, np.zeros_like(blocks)
     if "ultrametric" in names:
-        forest = grow_forest(np.where(level.measured, level.distance, smoothed), seed=seed)
-        levels["ultrametric"] = forest.level
-        spread = np.sqrt(forest.spread**2 + (forest.level - blocks) ** 2 / 4)
-    return Parts(
-        levels={name: levels[name] for name in names},
+        forest = grow_forest(np.where(reduced.measured, reduced.distance, smoothed), seed=seed)
+        log_distances["ultrametric"] = forest.log_distance
+        spread = np.sqrt(forest.spread**2 + (forest.log_distance - blocks) ** 2 / 4)
+    return Candidates(
+        log_distances={name: log_distances[name] for name in names},
         heights=heights,
         spread=spread,
-        fitted=level,
+        fitted=reduced,
         smoothed=smoothed,
     )
 
 
 def _blocks_of_the_far(
-    levels: dict[str, NDArray[np.float64]], measured: NDArray[np.bool_]
+    log_distances: dict[str, NDArray[np.float64]], measured: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
     """(N, N) the blocks' levels, drawn to the forest's the more, the nearer it puts a measured pair.
 
     The forest tells racks apart that the neighbourhoods of blocks reach across; blocks tell far pairs apart that
     no tree fits. From the forest's nearest pair to its typical one the share of the blocks grows as a square.
     """
-    forest, blocks = levels["ultrametric"], levels["block"]
+    forest, blocks = log_distances["ultrametric"], log_distances["block"]
     pairs = forest[~np.eye(len(forest), dtype=bool)]
     nearest, typical = float(pairs.min()), float(median(pairs))
     if typical - nearest <= 0.0:
@@ -196,11 +202,11 @@ def _embedded(
     seed: int,
     huber_delta: float | None,
     smoothed: NDArray[np.float64] | None = None,
-) -> Parts:
+) -> Candidates:
     fit = _fit(source, options=options, seed=seed, huber_delta=huber_delta, smoothed=smoothed)
     n = len(source.distance)
-    return Parts(
-        levels={"embedding": np.log(embedded_model(fit, options.alpha) + LEAST_DISTANCE)},
+    return Candidates(
+        log_distances={"embedding": np.log(embedded_model(fit, options.alpha) + LEAST_DISTANCE)},
         heights=np.zeros(n),
         spread=np.zeros((n, n)),
         fit=fit,
@@ -227,11 +233,9 @@ def _fit(
         source.distance,
         source.measured,
         starting_points(start, dimensions=options.dimensions, restarts=restarts, seed=seed),
-        alpha=options.alpha,
-        heights=options.uses_heights,
-        huber_delta=huber_delta,
+        objective=Objective(alpha=options.alpha, heights=options.uses_heights, huber_delta=huber_delta),
         iterations=options.iterations if n <= _LARGEST_WITH_RESTARTS else min(options.iterations, most),
         learning_rate=options.learning_rate,
         library=resolve(options.backend),
-        single=n > (_LARGEST_IN_DOUBLE if own else _LARGEST_DRAWN_IN_DOUBLE),
+        single=n > (_LARGEST_IN_DOUBLE if own else _LARGEST_PICTURE_IN_DOUBLE),
     )

@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.core.numeric.medians import median
-from netprobe.embed.methods import Parts
-from netprobe.embed.smooth import LEAST_DISTANCE
+from netprobe.embed.estimates.blocks import LEAST_DISTANCE
+from netprobe.embed.methods import Candidates
 
 # Rows and columns, (M,) each.
 Pairs = tuple[NDArray[np.intp], ...]
 
-_HABIT = {"ultrametric": 0.7, "block": 0.3}
+_DEFAULT_WEIGHTS = {"ultrametric": 0.7, "block": 0.3}
 _STEP = 0.1
 # Fewer hidden pairs than this decide nothing.
 _FEWEST_TO_DECIDE = 20
@@ -48,81 +48,84 @@ class Mix:
     noise: float = 0.0
 
 
-def choose(parts: Parts, distance: NDArray[np.float64], hidden: NDArray[np.bool_]) -> Mix:
+def choose(candidates: Candidates, distance: NDArray[np.float64], hidden: NDArray[np.bool_]) -> Mix:
     """The mix for a method, by pairs its ``parts`` did not see.
 
     distance: (N, N) in the unit of the parts; hidden: (N, N) upper triangle of pairs to judge by.
     """
-    names = tuple(parts.levels)
-    habit = _habit(names)
+    names = tuple(candidates.log_distances)
+    default = _default_weights(names)
     pairs = np.nonzero(hidden)
     truth = np.log(distance[pairs] + LEAST_DISTANCE)
     if len(truth) < _FEWEST_FOR_NOISE:
-        return Mix(weights=habit)
-    error = np.abs(truth - _level(parts, Mix(weights=habit), pairs))
+        return Mix(weights=default)
+    error = np.abs(truth - _log_distance(candidates, Mix(weights=default), pairs))
     noise = 1.4826 * float(median(error))
     if len(truth) < _FEWEST_TO_DECIDE:
-        return Mix(weights=habit, all_heights=False, noise=noise)
-    mix = Mix(weights=_weights(parts, truth, pairs, habit), all_heights=True, noise=noise)
+        return Mix(weights=default, all_heights=False, noise=noise)
+    mix = Mix(weights=_weights(candidates, truth, pairs, default), all_heights=True, noise=noise)
     flat = Mix(weights=mix.weights, all_heights=False, noise=noise)
-    medians = [float(median(np.abs(truth - _level(parts, one, pairs)))) for one in (mix, flat)]
+    medians = [float(median(np.abs(truth - _log_distance(candidates, one, pairs)))) for one in (mix, flat)]
     return mix if medians[1] > _LEVELLING_COST * medians[0] else flat
 
 
-def mixed(parts: Parts, mix: Mix) -> NDArray[np.float64]:
+def mixed(candidates: Candidates, mix: Mix) -> NDArray[np.float64]:
     """(N, N) distances in units of the prepared matrix's scale: complete, symmetric, never negative, zero diagonal."""
-    distance = _distance(_level(parts, mix, None))
+    distance = _distance(_log_distance(candidates, mix, None))
     distance = (distance + distance.T) / 2
     np.fill_diagonal(distance, 0.0)
     return np.asarray(distance, dtype=np.float64)
 
 
-def mixed_at(parts: Parts, mix: Mix, where: NDArray[np.bool_]) -> NDArray[np.float64]:
+def mixed_at(candidates: Candidates, mix: Mix, where: NDArray[np.bool_]) -> NDArray[np.float64]:
     """(M,) the distances of the pairs ``where`` an (N, N) mask is true, row by row."""
-    return _distance(_level(parts, mix, np.nonzero(where)))
+    return _distance(_log_distance(candidates, mix, np.nonzero(where)))
 
 
-def _distance(level: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(np.maximum(np.exp(level) - LEAST_DISTANCE, 0.0))
+def _distance(log_distance: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(np.maximum(np.exp(log_distance) - LEAST_DISTANCE, 0.0))
 
 
-def _habit(names: tuple[str, ...]) -> dict[str, float]:
+def _default_weights(names: tuple[str, ...]) -> dict[str, float]:
     if len(names) == 1:
         return {names[0]: 1.0}
     if "kriging" in names:
         return {name: float(name == "kriging") for name in names}
-    return {name: _HABIT.get(name, 0.0) for name in names}
+    return {name: _DEFAULT_WEIGHTS.get(name, 0.0) for name in names}
 
 
 def _weights(
-    parts: Parts, truth: NDArray[np.float64], pairs: Pairs, habit: dict[str, float]
+    candidates: Candidates, truth: NDArray[np.float64], pairs: Pairs, default: dict[str, float]
 ) -> dict[str, float]:
-    if len(habit) == 1:
-        return habit
-    names = tuple(habit)
+    if len(default) == 1:
+        return default
+    names = tuple(default)
     guesses = np.stack(
-        [_with_heights(parts.levels[name][pairs], _of_pairs(parts.heights, pairs)) for name in names]
+        [
+            _with_heights(candidates.log_distances[name][pairs], _of_pairs(candidates.heights, pairs))
+            for name in names
+        ]
     )
-    usual = truth - np.array([habit[name] for name in names]) @ guesses
+    usual = truth - np.array([default[name] for name in names]) @ guesses
     limit = _ROBUST * max(float(median(np.abs(usual))), 1e-9)
 
     def losses(weights: NDArray[np.float64]) -> NDArray[np.float64]:
         size = np.abs(truth - weights @ guesses)
         return np.where(size <= limit, size**2, limit * (2.0 * size - limit))
 
-    candidates = _simplex(len(names))
-    best = min(candidates, key=lambda weights: float(losses(weights).mean()))
-    habitual = losses(np.array([habit[name] for name in names]))
-    gain = habitual - losses(best)
+    weightings = _simplex(len(names))
+    best = min(weightings, key=lambda weights: float(losses(weights).mean()))
+    default_losses = losses(np.array([default[name] for name in names]))
+    gain = default_losses - losses(best)
     doubt = _STANDARD_ERRORS * gain.std() / np.sqrt(len(gain))
-    if gain.mean() <= max(doubt, _LEAST_GAIN * habitual.mean()):
-        return habit
+    if gain.mean() <= max(doubt, _LEAST_GAIN * default_losses.mean()):
+        return default
     return {name: float(weight) for name, weight in zip(names, best)}
 
 
 def _simplex(size: int) -> list[NDArray[np.float64]]:
     steps = round(1.0 / _STEP)
-    return [np.array(parts) / steps for parts in _compositions(steps, size)]
+    return [np.array(candidates) / steps for candidates in _compositions(steps, size)]
 
 
 def _compositions(total: int, size: int) -> Iterator[tuple[int, ...]]:
@@ -134,12 +137,14 @@ def _compositions(total: int, size: int) -> Iterator[tuple[int, ...]]:
             yield (first, *rest)
 
 
-def _level(parts: Parts, mix: Mix, where: Pairs | None) -> NDArray[np.float64]:
+def _log_distance(candidates: Candidates, mix: Mix, where: Pairs | None) -> NDArray[np.float64]:
     """(M,) of some pairs, (N, N) of all where None are named."""
     some = ... if where is None else where
-    level = sum(weight * parts.levels[name][some] for name, weight in mix.weights.items() if weight)
-    heights = parts.heights if mix.all_heights else _beyond(parts.heights, _LEVELLED * mix.noise)
-    return _with_heights(np.asarray(level), _of_pairs(heights, where))
+    log_distance = sum(
+        weight * candidates.log_distances[name][some] for name, weight in mix.weights.items() if weight
+    )
+    heights = candidates.heights if mix.all_heights else _beyond(candidates.heights, _LEVELLED * mix.noise)
+    return _with_heights(np.asarray(log_distance), _of_pairs(heights, where))
 
 
 def _of_pairs(heights: NDArray[np.float64], where: Pairs | None) -> NDArray[np.float64]:
@@ -157,8 +162,8 @@ def _beyond(heights: NDArray[np.float64], limit: float) -> NDArray[np.float64]:
     return heights * np.clip(np.abs(heights) / limit - 1.0, 0.0, 1.0)
 
 
-def _with_heights(level: NDArray[np.float64], both: NDArray[np.float64]) -> NDArray[np.float64]:
+def _with_heights(log_distance: NDArray[np.float64], both: NDArray[np.float64]) -> NDArray[np.float64]:
     if not both.any():
-        return level
-    bare = np.exp(level)
+        return log_distance
+    bare = np.exp(log_distance)
     return np.asarray(np.log(np.maximum(bare + both, 0.1 * bare)))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.core.errors import InputError
-from netprobe.embed.arrays import BACKENDS, Backend
+from netprobe.embed.coordinates.arrays import BACKENDS, Backend
 
 Method = Literal["ensemble", "ultrametric", "block", "huber", "plink"]
 METHODS: tuple[Method, ...] = ("ensemble", "ultrametric", "block", "huber", "plink")

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.cluster.levels import ends_of, symmetric
-from netprobe.cluster.regroup import is_sparse
+from netprobe.cluster.distances.coverage import is_sparse
+from netprobe.cluster.distances.pairs import ends_of, symmetric
 from netprobe.core.numeric.medians import median, row_medians
 
 # Named from these effects on, and from this many robust standard deviations of its likes.
@@ -34,7 +34,7 @@ _AGREES = 1.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class SlowHost:
+class OutlierHost:
     """``ratio``: median of measured over expected of its links; ``excess``: the same as a difference, in the
     unit of the matrix; ``slower`` of its ``links`` are above the expected by a tenth and more."""
 
@@ -46,7 +46,7 @@ class SlowHost:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SlowLink:
+class OutlierLink:
     """``ratio``: measured, both ways where both were, over what the two groups and the two hosts explain."""
 
     first: int
@@ -55,7 +55,7 @@ class SlowLink:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AsymmetricLink:
+class OutlierDirection:
     """``src`` to ``dst`` measured ``ratio`` times what ``dst`` to ``src`` did."""
 
     src: int
@@ -64,15 +64,15 @@ class AsymmetricLink:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outliers:
+class OutlierSet:
     """Each list is in order of effect, largest first."""
 
-    hosts: tuple[SlowHost, ...]
-    links: tuple[SlowLink, ...]
-    asymmetric: tuple[AsymmetricLink, ...]
+    hosts: tuple[OutlierHost, ...]
+    links: tuple[OutlierLink, ...]
+    asymmetric: tuple[OutlierDirection, ...]
 
 
-def find_outliers(raw_distance_s: NDArray[np.float64], labels: NDArray[np.int64]) -> Outliers:
+def find_outliers(raw_distance_s: NDArray[np.float64], labels: NDArray[np.int64]) -> OutlierSet:
     """What stands out of (N, N) ``[src, dst]`` distances, NaN where missing, given the groups ``labels`` (N,).
 
     Distances in seconds, or in any unit: what is found does not depend on it. Raises InputError for a bad matrix.
@@ -83,11 +83,11 @@ def find_outliers(raw_distance_s: NDArray[np.float64], labels: NDArray[np.int64]
     positive = matrix[np.isfinite(matrix) & (matrix > 0)]
     unplaced = is_sparse(raw) and len(np.unique(labels)) == 1  # what is near and what far is not known
     if len(matrix) < 4 or not len(positive) or unplaced:
-        return Outliers(hosts=(), links=(), asymmetric=())
+        return OutlierSet(hosts=(), links=(), asymmetric=())
     floor = 1e-3 * median(positive)
-    level = np.log(np.maximum(matrix, floor))
-    expected = _expected(level, labels)
-    over = level - expected
+    log_distance = np.log(np.maximum(matrix, floor))
+    expected = _expected(log_distance, labels)
+    over = log_distance - expected
     terms = row_medians(over, none=0.0)
     same = labels[:, None] == labels[None, :]
     hosts = _hosts(matrix, np.exp(expected), over, terms, same)
@@ -95,22 +95,22 @@ def find_outliers(raw_distance_s: NDArray[np.float64], labels: NDArray[np.int64]
     excess = np.zeros(len(matrix))
     for slow in hosts:
         excess[slow.host] = slow.excess
-    over = level - np.log(np.exp(expected) + excess[:, None] + excess[None, :])
+    over = log_distance - np.log(np.exp(expected) + excess[:, None] + excess[None, :])
     terms = row_medians(over, none=0.0)
     over = over - terms[:, None] - terms[None, :]
     # Of an end with few readings its own term is a guess, and so is what it explains.
-    vague = np.isfinite(level).sum(axis=1) < min(_LEAST_READINGS, len(level) - 1)
+    vague = np.isfinite(log_distance).sum(axis=1) < min(_LEAST_READINGS, len(log_distance) - 1)
     over[vague] = over[:, vague] = np.nan
-    return Outliers(hosts=hosts, links=_links(over), asymmetric=_asymmetric(raw, floor))
+    return OutlierSet(hosts=hosts, links=_links(over), asymmetric=_asymmetric(raw, floor))
 
 
-def _expected(level: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+def _expected(log_distance: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
     """(N, N) median level of each pair's kind: inside any group, or between two groups.
 
     Groups too small to have a median of their own share that of all pairs inside, or all between.
     """
     first, second = ends_of(len(labels))
-    pairs = level[first, second]
+    pairs = log_distance[first, second]
     known = np.isfinite(pairs)
     same = labels[first] == labels[second]
     usual = []
@@ -163,14 +163,14 @@ def _hosts(
     over: NDArray[np.float64],
     terms: NDArray[np.float64],
     same: NDArray[np.bool_],
-) -> tuple[SlowHost, ...]:
+) -> tuple[OutlierHost, ...]:
     beyond = terms - median(terms)
     slow = beyond > max(np.log(_HOST_RATIO), _HOST_SIGMAS * _spread(terms))
     found = []
     for host in np.flatnonzero(slow | _delayed(matrix, expected, same)).tolist():
         there = np.isfinite(over[host])
         found.append(
-            SlowHost(
+            OutlierHost(
                 host=host,
                 ratio=float(np.exp(terms[host])),
                 excess=median((matrix[host] - expected[host])[there]),
@@ -207,7 +207,7 @@ def _delayed(
     )
 
 
-def _links(over: NDArray[np.float64]) -> tuple[SlowLink, ...]:
+def _links(over: NDArray[np.float64]) -> tuple[OutlierLink, ...]:
     first, second = ends_of(len(over))
     values = over[first, second]
     known = np.isfinite(values)
@@ -218,11 +218,11 @@ def _links(over: NDArray[np.float64]) -> tuple[SlowLink, ...]:
     found = []
     for at in np.flatnonzero(known & (values > limit)).tolist():
         one, other = int(first[at]), int(second[at])
-        found.append(SlowLink(first=one, second=other, ratio=float(np.exp(values[at]))))
+        found.append(OutlierLink(first=one, second=other, ratio=float(np.exp(values[at]))))
     return tuple(sorted(found, key=lambda link: (-link.ratio, link.first, link.second)))
 
 
-def _asymmetric(raw: NDArray[np.float64], floor: float) -> tuple[AsymmetricLink, ...]:
+def _asymmetric(raw: NDArray[np.float64], floor: float) -> tuple[OutlierDirection, ...]:
     first, second = ends_of(len(raw))
     there = np.log(np.maximum(raw[first, second], floor)) - np.log(np.maximum(raw[second, first], floor))
     known = np.isfinite(there)
@@ -232,5 +232,5 @@ def _asymmetric(raw: NDArray[np.float64], floor: float) -> tuple[AsymmetricLink,
     found = []
     for at in np.flatnonzero(known & (np.abs(there) > limit)).tolist():
         ends = (int(first[at]), int(second[at])) if there[at] > 0 else (int(second[at]), int(first[at]))
-        found.append(AsymmetricLink(src=ends[0], dst=ends[1], ratio=float(np.exp(abs(there[at])))))
+        found.append(OutlierDirection(src=ends[0], dst=ends[1], ratio=float(np.exp(abs(there[at])))))
     return tuple(sorted(found, key=lambda link: (-link.ratio, link.src, link.dst)))

@@ -1,4 +1,4 @@
-"""The assignment step of constrained k-means: the cheapest one under the size limits, exactly.
+"""The assignment step of constrained k-means: the least total cost under the size limits, exactly.
 
 It is a transport problem, points to groups, whose residual graph needs only the k groups and a hub: the arc
 from group a to group b is the point of a that would move to b at the least cost, and a group may hand a place
@@ -21,8 +21,8 @@ _ROUNDING = 1e-13
 class Assigner:
     """Assigns n points to k groups of ``size_min`` to ``size_max`` again and again, as the costs change.
 
-    Feasibility is the caller's business (`kmeans.check_sizes`). ``prices`` (k,) are those of the last
-    optimum: each point stood where its cost plus the group's price was least.
+    The caller checks feasibility (`lloyd.check_sizes`). ``prices`` (k,) are those of the last
+    optimum: each point was in the group where its cost plus the group's price was least.
     """
 
     def __init__(self, n: int, k: int, *, size_min: int, size_max: int) -> None:
@@ -37,7 +37,7 @@ class Assigner:
         if counts.min() >= self.size_min and counts.max() <= self.size_max:
             self.prices = np.zeros(self.k)
             return labels
-        # The last prices, unless they mislead: after the first steps of a descent the costs change a lot.
+        # The last prices, unless zero prices are nearer: in the first steps of a descent the costs change a lot.
         starts = (_Start(cost, prices, self) for prices in (self.prices, np.zeros(self.k)))
         flow = _Flow(cost, min(starts, key=lambda start: start.to_move), self)
         flow.balance()
@@ -46,34 +46,27 @@ class Assigner:
         return flow.labels
 
 
-def assign(cost: NDArray[np.float64], *, size_min: int, size_max: int) -> NDArray[np.int64]:
-    """(n,) groups 0 to k - 1 of the least total ``cost`` (n, k), in any unit, each of ``size_min`` to
-    ``size_max`` points.
-    """
-    return Assigner(*cost.shape, size_min=size_min, size_max=size_max)(cost)
-
-
 class _Start:
-    """What is optimal at given prices: each point in its cheapest group, a dear group full, a subsidised one
-    at its least size. ``excess`` (k + 1,) is what each group, and last the hub, has beyond its places.
+    """The optimum at fixed prices: each point in its cheapest group, a group of positive price full, one of negative
+    price at its least size. ``excess`` (k + 1,) is what each group, and last the hub, has beyond its places.
     """
 
-    def __init__(self, cost: NDArray[np.float64], prices: NDArray[np.float64], given: Assigner) -> None:
+    def __init__(self, cost: NDArray[np.float64], prices: NDArray[np.float64], limits: Assigner) -> None:
         self.labels = np.asarray((cost + prices).argmin(axis=1), dtype=np.int64)
-        counts = np.bincount(self.labels, minlength=given.k)
-        self.places = np.clip(counts, given.size_min, given.size_max)
-        self.places[prices > 0] = given.size_max
-        self.places[prices < 0] = given.size_min
-        self.excess = np.append(counts - self.places, int(self.places.sum()) - given.n)
+        counts = np.bincount(self.labels, minlength=limits.k)
+        self.places = np.clip(counts, limits.size_min, limits.size_max)
+        self.places[prices > 0] = limits.size_max
+        self.places[prices < 0] = limits.size_min
+        self.excess = np.append(counts - self.places, int(self.places.sum()) - limits.n)
         self.to_move = int(np.maximum(self.excess, 0).sum())
 
 
 class _Flow:
     """Groups 0 to k - 1 and the hub k; ``places`` are those a group has been promised to fill."""
 
-    def __init__(self, cost: NDArray[np.float64], start: _Start, given: Assigner) -> None:
-        self.cost, self.k = cost, given.k
-        self.size_min, self.size_max = given.size_min, given.size_max
+    def __init__(self, cost: NDArray[np.float64], start: _Start, limits: Assigner) -> None:
+        self.cost, self.k = cost, limits.k
+        self.size_min, self.size_max = limits.size_min, limits.size_max
         self.tolerance = _ROUNDING * max(float(np.abs(cost).max()), 1e-300)
         self.labels, self.places, self.excess = start.labels, start.places, start.excess
         self.arcs = np.full((self.k + 1, self.k + 1), np.inf)
@@ -98,7 +91,7 @@ class _Flow:
                     self._move(path[::-1])
 
     def prices(self) -> NDArray[np.float64]:
-        """(k,) prices that bear out the optimum: what a place in each group is worth to the hub."""
+        """(k,) prices that certify the optimum: the value of a place in each group to the hub."""
         start = np.full(self.k + 1, np.inf)
         start[self.k] = 0.0
         to_hub, _ = _shortest(self.arcs.T, start, self.tolerance)
@@ -129,10 +122,10 @@ class _Flow:
     def _renew(self, group: int) -> None:
         members = np.flatnonzero(self.labels == group)
         if len(members):
-            dearer = self.cost[members] - self.cost[members, group][:, None]
-            first = dearer.argmin(axis=0)
+            extra = self.cost[members] - self.cost[members, group][:, None]
+            first = extra.argmin(axis=0)
             self.movers[group] = members[first]
-            self.arcs[group, : self.k] = dearer[first, np.arange(self.k)]
+            self.arcs[group, : self.k] = extra[first, np.arange(self.k)]
         else:
             self.arcs[group, : self.k] = np.inf
         self.arcs[group, group] = np.inf

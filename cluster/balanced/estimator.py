@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from netprobe.cluster.balanced.kmeans import constrained_kmeans
-from netprobe.cluster.balanced.lloyd import balanced_sizes, squared_distances
+from netprobe.cluster.balanced.lloyd import DescentOptions, balanced_sizes, squared_distances
 from netprobe.core.errors import InfeasibleError, PlatformError
 
 try:
@@ -92,11 +92,13 @@ class ConstrainedKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         run = constrained_kmeans(
             points,
             k,
-            size_min=self.size_min if self.elasticity is None else size_min,
-            size_max=len(points) if self.size_max is None else self.size_max,
+            options=DescentOptions(
+                size_min=self.size_min if self.elasticity is None else size_min,
+                size_max=len(points) if self.size_max is None else self.size_max,
+                max_iter=self.max_iter,
+                tol=self.tol,
+            ),
             restarts=self.n_init,
-            max_iter=self.max_iter,
-            tol=self.tol,
             swaps=self.swaps,
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
         )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.cluster.balanced.lloyd import KMeansRun, check_sizes, lloyd, plus_plus
+from netprobe.cluster.balanced.lloyd import DescentOptions, KMeansRun, check_sizes, lloyd, plus_plus
 from netprobe.cluster.balanced.swaps import improved
 from netprobe.core.errors import InfeasibleError
 
-# Of up to so many points every descent goes on by swaps, of more only the best one.
+# Of up to so many points every descent continues by swaps, of more only the best one.
 _SWAPPED_EACH = 512
 
 
@@ -17,34 +19,28 @@ def constrained_kmeans(
     points: NDArray[np.float64],
     k: int,
     *,
-    size_min: int,
-    size_max: int,
+    options: DescentOptions,
     restarts: int,
-    max_iter: int,
-    tol: float,
     seed: int,
     swaps: int = 0,
 ) -> KMeansRun:
     """The descent with the least inertia over several k-means++ starts on points (n, D) (the first of equals).
 
-    swaps: that descent then goes on by swaps (see `swaps`), until so many in a row did not help; of up to 512
+    swaps: that descent continues by swaps (see `swaps`) until so many in a row did not help; of up to 512
     points, where it costs little, each descent does.
     Exactly k labels occur when ``size_min`` is at least 1, identical points or not. Raises InfeasibleError.
     """
-    check_sizes(len(points), k, size_min=size_min, size_max=size_max)
+    check_sizes(len(points), k, size_min=options.size_min, size_max=options.size_max)
     generator = np.random.default_rng(seed)
     centred = points - points.mean(axis=0)
 
     def further(run: KMeansRun) -> KMeansRun:
-        return improved(
-            centred, run, tries=swaps, size_min=size_min, size_max=size_max, max_iter=max_iter, tol=tol
-        )
+        return improved(centred, run, options, tries=swaps)
 
     each = swaps > 0 and len(points) <= _SWAPPED_EACH
     best: KMeansRun | None = None
     for _ in range(restarts):
-        start = plus_plus(centred, k, generator)
-        run = lloyd(centred, start, size_min=size_min, size_max=size_max, max_iter=max_iter, tol=tol)
+        run = lloyd(centred, plus_plus(centred, k, generator), options)
         run = further(run) if each else run
         if best is None or run.inertia < best.inertia * (1 - 1e-12):
             best = run
@@ -52,10 +48,4 @@ def constrained_kmeans(
         raise InfeasibleError("k-means needs at least one start")
     if swaps > 0 and not each:
         best = further(best)
-    return KMeansRun(
-        labels=best.labels,
-        centres=best.centres + points.mean(axis=0),
-        inertia=best.inertia,
-        iterations=best.iterations,
-        converged=best.converged,
-    )
+    return replace(best, centres=best.centres + points.mean(axis=0))

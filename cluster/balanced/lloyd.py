@@ -16,6 +16,19 @@ from netprobe.cluster.balanced.assign import Assigner
 from netprobe.core.errors import InfeasibleError, InputError
 
 
+@dataclass(frozen=True, kw_only=True)
+class DescentOptions:
+    """Limits of one k-means descent: group sizes, iterations, and when it has converged.
+
+    tol: the descent stops when the centres move, in all, by less than this share of the points' variance.
+    """
+
+    size_min: int
+    size_max: int
+    max_iter: int
+    tol: float
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KMeansRun:
     """Labels (N,), centres (k, D), sum of squared distances to them, Lloyd iterations, and the end state."""
@@ -44,7 +57,7 @@ def check_sizes(n: int, k: int, *, size_min: int, size_max: int) -> None:
 
 
 def balanced_sizes(n: int, k: int | None, elasticity: float) -> tuple[int, int]:
-    """Number of groups and their least size as PLink wants them: round(sqrt N) of floor(sqrt N / elasticity).
+    """PLink's number of groups and their least size: round(sqrt N) and floor(sqrt N / elasticity).
 
     For a given ``k`` the least size is floor(N / k / elasticity). It is rounded down and never below 1:
     rounded up it cannot always be met (N = 3, 7, 8, 13, ...). Source: dissertation, section 4.2.1.
@@ -73,9 +86,9 @@ def squared_distances(
 
 
 def plus_plus(points: NDArray[np.float64], k: int, generator: np.random.Generator) -> NDArray[np.float64]:
-    """(k, D) starting centres by greedy k-means++; points that coincide are drawn at random.
+    """(k, D) starting centres by greedy k-means++; coincident points are chosen at random.
 
-    Each further centre is the best of 2 + log k draws: the one that leaves the least sum of squares.
+    Each further centre is the best of 2 + log k random candidates: the one that leaves the least sum of squares.
     """
     trials = 2 + int(np.log(k))
     chosen = [int(generator.integers(len(points)))]
@@ -98,29 +111,20 @@ def plus_plus(points: NDArray[np.float64], k: int, generator: np.random.Generato
     return np.asarray(points[chosen])
 
 
-def lloyd(
-    points: NDArray[np.float64],
-    centres: NDArray[np.float64],
-    *,
-    size_min: int,
-    size_max: int,
-    max_iter: int,
-    tol: float,
-) -> KMeansRun:
+def lloyd(points: NDArray[np.float64], centres: NDArray[np.float64], options: DescentOptions) -> KMeansRun:
     """One descent from ``centres`` (k, D): assign exactly, move the centres, until nothing changes.
 
-    tol: stop when the centres move by less than this share of the points' variance in all. The labels, the
-    centres and the inertia of the result belong together: the last step is an assignment whose centres are
-    then taken.
+    The labels, the centres and the inertia of the result belong together: the last step is an assignment, and
+    the centres are those of its groups.
     """
     k = len(centres)
-    assign = Assigner(len(points), k, size_min=size_min, size_max=size_max)
-    limit = tol * float(points.var(axis=0).mean())
+    assign = Assigner(len(points), k, size_min=options.size_min, size_max=options.size_max)
+    limit = options.tol * float(points.var(axis=0).mean())
     squares = (points**2).sum(axis=1)
     labels = np.full(len(points), -1, dtype=np.int64)
     converged = False
     iterations = 0
-    while iterations < max_iter and not converged:
+    while iterations < options.max_iter and not converged:
         iterations += 1
         assigned = assign(squared_distances(points, centres, squares=squares))
         moved = _means(points, assigned, centres)

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.cluster.balanced.kmeans import constrained_kmeans
-from netprobe.cluster.balanced.lloyd import balanced_sizes
-from netprobe.cluster.levels import symmetric
-from netprobe.cluster.records import Grouping, numbered_by_first_member
+from netprobe.cluster.balanced.lloyd import DescentOptions, balanced_sizes
+from netprobe.cluster.distances.pairs import symmetric
+from netprobe.cluster.records import Partition, numbered_by_first_member
 from netprobe.core.errors import InputError
 from netprobe.core.numeric.medians import median
 
@@ -22,7 +22,7 @@ _TOL = 1e-6
 
 def sqrt_groups(
     distance_s: NDArray[np.float64], *, elasticity: float = 1.0, k: int | None = None, seed: int
-) -> Grouping:
+) -> Partition:
     """k = round(sqrt N) groups of at least floor(sqrt N / elasticity) hosts.
 
     distance_s: (N, N) complete (denoised) distances, any unit. elasticity: 1.0 (as even as can be) to 2.0.
@@ -42,27 +42,23 @@ def sqrt_groups(
         raise InputError("balanced groups need a complete matrix; denoise it first")
     k, size_min = balanced_sizes(n, k, elasticity)
     points = realise(matrix)
+    options = DescentOptions(size_min=size_min, size_max=n, max_iter=_MAX_ITER, tol=_TOL)
     candidates = []
     for start in range(_CLUSTERINGS if n <= _LARGE else _CLUSTERINGS_LARGE):
         run = constrained_kmeans(
             points,
             k,
-            size_min=size_min,
-            size_max=n,
+            options=options,
             restarts=1,
-            max_iter=_MAX_ITER,
-            tol=_TOL,
             seed=_child_seed(seed, start),
         )
         unevenness = float(np.bincount(run.labels, minlength=k).var())
         # Rounded so that two runs to the same optimum tie.
         candidates.append((round(unevenness, 9), float(f"{run.inertia:.9e}"), start, run))
     unevenness, inertia, start, best = min(candidates, key=lambda candidate: candidate[:3])
-    return Grouping(
+    return Partition(
         labels=numbered_by_first_member(best.labels),
-        k=k,
         method="sqrt",
-        size_min=size_min,
         evidence={
             "elasticity": elasticity,
             "inertia": inertia,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.cluster.balanced.lloyd import KMeansRun, lloyd, squared_distances
+from netprobe.cluster.balanced.lloyd import DescentOptions, KMeansRun, lloyd, squared_distances
 
 # A swap must lower the sum of squares by this share.
 _GAIN = 1e-9
@@ -20,12 +20,9 @@ _GAIN = 1e-9
 def improved(
     points: NDArray[np.float64],
     run: KMeansRun,
+    options: DescentOptions,
     *,
     tries: int,
-    size_min: int,
-    size_max: int,
-    max_iter: int,
-    tol: float,
 ) -> KMeansRun:
     """``run`` on ``points`` (N, D) after swaps that help; ends when ``tries`` of them in a row do not.
 
@@ -40,7 +37,7 @@ def improved(
         tried.add(swap[:2])
         centres = run.centres.copy()
         centres[list(swap[:2])] = swap[2]
-        again = lloyd(points, centres, size_min=size_min, size_max=size_max, max_iter=max_iter, tol=tol)
+        again = lloyd(points, centres, options)
         failures += 1
         if again.inertia < run.inertia * (1 - _GAIN):
             run, failures = again, 0
@@ -61,10 +58,10 @@ def _most_promising(
     np.fill_diagonal(promise, -np.inf)
     for pair in tried:
         promise[pair] = -np.inf
-    split, given = np.unravel_index(int(promise.argmax()), promise.shape)
-    if not np.isfinite(promise[split, given]) or saved[split] <= 0:
+    split, donor = np.unravel_index(int(promise.argmax()), promise.shape)
+    if not np.isfinite(promise[split, donor]) or saved[split] <= 0:
         return None
-    return int(split), int(given), halves[split]
+    return int(split), int(donor), halves[split]
 
 
 def _splits(points: NDArray[np.float64], run: KMeansRun) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from netprobe.cluster.distances.pairs import symmetric
 from netprobe.cluster.evaluate.affinity import Paia, Position, paia
-from netprobe.cluster.evaluate.partition_score import adjusted_mutual_information, adjusted_rand_index, purity
+from netprobe.cluster.evaluate.agreement import adjusted_mutual_information, adjusted_rand_index, purity
 from netprobe.cluster.evaluate.repeated import RunToRun, run_to_run
-from netprobe.cluster.levels import symmetric
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ def evaluate(
     distance: NDArray[np.float64],
     labels: Sequence[Hashable],
     positions: Sequence[Position],
-    levels: Sequence[str],
+    tiers: Sequence[str],
     *,
     clusterings: int = 100,
     seed: int = 0,
@@ -68,9 +68,9 @@ def evaluate(
     placed = np.flatnonzero(_known(matrix).any(axis=1))
     inner = matrix[np.ix_(placed, placed)]
     complete = len(placed) > 1 and bool(_known(inner).sum() == len(placed) * (len(placed) - 1))
-    classes = {name: [place[: depth + 1] for place in positions] for depth, name in enumerate(levels)}
+    classes = {name: [place[: depth + 1] for place in positions] for depth, name in enumerate(tiers)}
     # A level at which all are together is only worth a line when there is no finer one.
-    told = [name for name in levels if len(set(classes[name])) > 1] or list(levels)[-1:]
+    told = [name for name in tiers if len(set(classes[name])) > 1] or list(tiers)[-1:]
     return Evaluation(
         hosts=len(matrix),
         paia=paia(matrix, positions),

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.cluster.balanced.kmeans import constrained_kmeans
+from netprobe.cluster.balanced.lloyd import DescentOptions
 from netprobe.cluster.balanced.sqrt_groups import realise
-from netprobe.cluster.evaluate.partition_score import adjusted_mutual_information
-from netprobe.cluster.levels import symmetric
+from netprobe.cluster.distances.pairs import symmetric
+from netprobe.cluster.evaluate.agreement import adjusted_mutual_information
 from netprobe.cluster.records import numbered_by_first_member
 from netprobe.core.errors import InputError
 
@@ -75,14 +76,17 @@ def run_to_run(
 def _clusterings(
     points: NDArray[np.float64], k: int, hosts: int, count: int, elasticity: float, seed: int
 ) -> Iterator[NDArray[np.int64]]:
+    options = DescentOptions(
+        size_min=max(math.floor(math.sqrt(hosts) / elasticity), 1),
+        size_max=hosts,
+        max_iter=_MAX_ITER,
+        tol=_TOL,
+    )
     for child in np.random.SeedSequence(seed).spawn(count):
         yield constrained_kmeans(
             points,
             k,
-            size_min=max(math.floor(math.sqrt(hosts) / elasticity), 1),
-            size_max=hosts,
+            options=options,
             restarts=1,
-            max_iter=_MAX_ITER,
-            tol=_TOL,
             seed=int(child.generate_state(1)[0]),
         ).labels

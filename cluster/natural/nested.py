@@ -8,25 +8,26 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.cluster.hierarchy import hierarchy_of
-from netprobe.cluster.levels import levels_of, symmetric
+from netprobe.cluster.distances.coverage import is_sparse
+from netprobe.cluster.distances.log_distances import log_distances_of
+from netprobe.cluster.distances.pairs import symmetric
 from netprobe.cluster.locality_test import (
     LEAST_CONTRAST,
     SIGNIFICANCE,
     contrast_of,
-    draw_looks,
     least_p_value,
+    permuted_statistics,
     share_as_good,
     standardised,
 )
 from netprobe.cluster.natural.candidates import best_candidate
+from netprobe.cluster.partition.hierarchy import hierarchy_of
 from netprobe.cluster.records import numbered_by_first_member
-from netprobe.cluster.regroup import is_sparse
 
 # By a group's members: what `_look_into` gave.
 Seen = dict[bytes, tuple[NDArray[np.int64], NDArray[np.float64] | None]]
 
-_LEVELS = 3
+_TIERS = 3
 _DRAWS = 99
 _DRAWS_FINER = 39
 # Once the groups together are beyond chance, one of them is split at this level.
@@ -55,7 +56,7 @@ def finer(
     """
     found = labels.copy()
     splits: list[tuple[NDArray[np.intp], NDArray[np.int64]]] = []
-    looks: list[NDArray[np.float64]] = []
+    all_statistics: list[NDArray[np.float64]] = []
     fewest = _FEWEST if len(labels) <= _LARGE else _FEWEST_LARGE
     for group in np.unique(labels):
         members = np.flatnonzero(labels == group)
@@ -63,32 +64,34 @@ def finer(
             continue
         if members.tobytes() not in seen:
             block = np.ix_(members, members)
-            seen[members.tobytes()] = _look_into(distance_s[block], raw_distance_s[block], seed=seed)
-        split, look = seen[members.tobytes()]
-        if look is not None:
-            looks.append(look)
+            seen[members.tobytes()] = _split_of(distance_s[block], raw_distance_s[block], seed=seed)
+        split, statistics = seen[members.tobytes()]
+        if statistics is not None:
+            all_statistics.append(statistics)
             splits.append((members, split))
-    if not looks or share_as_good(np.sum(looks, axis=0)) > SIGNIFICANCE:
+    if not all_statistics or share_as_good(np.sum(all_statistics, axis=0)) > SIGNIFICANCE:
         return None
-    for (members, split), look in zip(splits, looks):
+    for (members, split), statistics in zip(splits, all_statistics):
         contrast = contrast_of(symmetric(raw_distance_s[np.ix_(members, members)]), split)
         clear = contrast is None or contrast >= LEAST_CONTRAST
         possible = split.max() > 0 and least_p_value(numbered_by_first_member(split)) <= SIGNIFICANCE
-        if possible and clear and share_as_good(look) <= _OWN:
+        if possible and clear and share_as_good(statistics) <= _OWN:
             found[members] = found.max() + 1 + split
     return None if np.array_equal(found, labels) else numbered_by_first_member(found)
 
 
-def _look_into(
+def _split_of(
     distance_s: NDArray[np.float64], raw_distance_s: NDArray[np.float64], *, seed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
     """The best split of one group, and how it and matrices without locality look (see `judge`), if they can."""
-    levels = levels_of(symmetric(raw_distance_s))
-    if levels is None:
+    log_distances = log_distances_of(symmetric(raw_distance_s))
+    if log_distances is None:
         return np.zeros(len(raw_distance_s), dtype=np.int64), None
-    split = best_candidate(distance_s, raw_distance_s, levels=levels).labels
-    few = is_sparse(raw_distance_s) and levels.n <= _LARGEST_JOINED
-    table = draw_looks(levels, split, seed=seed, permutations=_DRAWS_FINER, stop=False, joined=few)
+    split = best_candidate(distance_s, raw_distance_s, log_distances=log_distances).labels
+    few = is_sparse(raw_distance_s) and log_distances.n <= _LARGEST_JOINED
+    table = permuted_statistics(
+        log_distances, split, seed=seed, permutations=_DRAWS_FINER, stop=False, joined=few
+    )
     return split, None if table is None else standardised(table)
 
 
@@ -109,9 +112,9 @@ def coarser(
     across = np.isfinite(pairs) & (labels[first] != labels[second]) & (pairs > 0)
     if not across.any():
         return None
-    level = np.log(pairs[across])
-    low, high = np.quantile(level, [0.25, 0.75])
-    level = np.minimum(level, high + 3.0 * max(float(high - low), 0.02))
+    log_distance = np.log(pairs[across])
+    low, high = np.quantile(log_distance, [0.25, 0.75])
+    log_distance = np.minimum(log_distance, high + 3.0 * max(float(high - low), 0.02))
     ends = np.sort(np.stack([labels[first][across], labels[second][across]]), axis=0)
     where = (ends[0] * (2 * k - ends[0] - 1)) // 2 + ends[1] - ends[0] - 1
     size = k * (k - 1) // 2
@@ -128,20 +131,20 @@ def coarser(
         step = float(means[apart].mean() - means[~apart].mean()) if apart.any() and not apart.all() else 0.0
         return float(tree.score.max()) * float(means.std()), group, step
 
-    observed, group, step = best(level)
+    observed, group, step = best(log_distance)
     if observed <= 0 or np.exp(step) < LEAST_CONTRAST:
         return None
     generator = np.random.default_rng(seed)
     draws = _DRAWS if len(labels) <= _LARGE else _DRAWS_FINER
     as_good = 0
     for _ in range(draws):
-        as_good += best(generator.permutation(level))[0] >= observed - 1e-12
+        as_good += best(generator.permutation(log_distance))[0] >= observed - 1e-12
         if (as_good + 1) / (draws + 1) > SIGNIFICANCE:
             return None
     return numbered_by_first_member(group[labels])
 
 
-def all_levels(
+def nested_tiers(
     distance_s: NDArray[np.float64],
     raw_distance_s: NDArray[np.float64],
     labels: NDArray[np.int64],
@@ -152,15 +155,13 @@ def all_levels(
 
     Distances are (N, N) ``[src, dst]`` in seconds, denoised and as measured (NaN where missing); labels are (N,).
     """
-    levels = [labels]
+    tiers = [labels]
     seen: Seen = {}
     while (
-        len(levels) < _LEVELS
-        and (split := finer(distance_s, raw_distance_s, levels[0], seed=seed, seen=seen)) is not None
+        len(tiers) < _TIERS
+        and (split := finer(distance_s, raw_distance_s, tiers[0], seed=seed, seen=seen)) is not None
     ):
-        levels.insert(0, split)
-    while (
-        len(levels) < _LEVELS + 1 and (joined := coarser(raw_distance_s, levels[-1], seed=seed)) is not None
-    ):
-        levels.append(joined)
-    return levels
+        tiers.insert(0, split)
+    while len(tiers) < _TIERS + 1 and (joined := coarser(raw_distance_s, tiers[-1], seed=seed)) is not None:
+        tiers.append(joined)
+    return tiers

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.cluster.hierarchy import hierarchy_of
-from netprobe.cluster.levels import ends_of, levels_of, of_directions, symmetric
+from netprobe.cluster.distances.log_distances import log_distances_of
+from netprobe.cluster.distances.pairs import ends_of, of_directions, symmetric
+from netprobe.cluster.partition.hierarchy import hierarchy_of
 
 _RESAMPLES = 20
 _RESAMPLES_LARGE = 5
@@ -30,8 +31,8 @@ def stability_of(
     if not both.any() or k < 2:
         return None
     joined = symmetric(raw)
-    levels = levels_of(joined)
-    if levels is None:
+    log_distances = log_distances_of(joined)
+    if log_distances is None:
         return None
     first, second = ends_of(len(raw))
     one_way = np.where(np.isnan(raw), raw.T, raw)
@@ -46,8 +47,8 @@ def stability_of(
         back = np.where(pick[second, first], other_way, one_way)
         with np.errstate(divide="ignore", invalid="ignore"):
             change = np.log(of_directions(there, back) / kept)
-        level = levels.level + np.where(np.isfinite(change), change, 0.0)
-        found = hierarchy_of(level, levels.measured).cut(k)
+        log_distance = log_distances.log_distance + np.where(np.isfinite(change), change, 0.0)
+        found = hierarchy_of(log_distance, log_distances.measured).cut(k)
         again = found[first] == found[second]
         alike.append(float((together & again).sum()) / max(float((together | again).sum()), 1.0))
     return {"mean": round(float(np.mean(alike)), 9), "least": round(min(alike), 9), "resamples": len(alike)}

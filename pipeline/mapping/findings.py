@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.cluster import find_outliers
-from netprobe.cluster.anomalies.outliers import SlowHost as FoundSlowHost
+from netprobe.cluster.anomalies.outliers import OutlierHost
 from netprobe.core.documents.map import AsymmetricLink, Outliers, SlowHost, SlowLink
 from netprobe.report.units import count, seconds
 
@@ -49,7 +49,7 @@ def outliers_of(
     )
 
 
-def _excess(name: str, slow: FoundSlowHost, layer: str) -> dict[str, Any]:
+def _excess(name: str, slow: OutlierHost, layer: str) -> dict[str, Any]:
     """The excess under the key of its unit, and the sentence."""
     times = f"{slow.ratio:.1f}x what its place explains"
     where = f"{slow.slower} of {count(slow.links, 'link')} (a slow card, a busy host, or one far away)"

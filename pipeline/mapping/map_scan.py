@@ -7,9 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from netprobe.cluster import Grouping as FoundGrouping
-from netprobe.cluster import Verdict as FoundVerdict
-from netprobe.cluster import compare_methods, find_groups, ids_like
+from netprobe.cluster import Partition, compare_methods, find_groups, ids_like
 from netprobe.cluster.balanced.lloyd import check_sizes
 from netprobe.core.documents.map import BetaLayer, Group, Grouping, Layers, Map, RttLayer, Verdict
 from netprobe.core.documents.matrix import FloatMatrix
@@ -125,7 +123,7 @@ def _second_layer(
     readings: Readings,
     order: list[int],
     placed: list[int],
-    grouping: FoundGrouping,
+    grouping: Partition,
     scan: Scan,
     options: MapOptions,
     seed: int,
@@ -150,7 +148,7 @@ def _second_layer(
     )
 
 
-def _verdict(found: FoundVerdict, layer: str, parts: list[list[str]]) -> Verdict:
+def _verdict(found: Verdict, layer: str, parts: list[list[str]]) -> Verdict:
     """The verdict in a document's words: by what it was judged, and what it cannot know.
 
     parts: names of the hosts that measured links tie together, the placed ones first.
@@ -161,13 +159,13 @@ def _verdict(found: FoundVerdict, layer: str, parts: list[list[str]]) -> Verdict
             f"cannot tell: no measured link joins {as_large} sets of {count(len(parts[0]), 'host')} each, and only "
             f"that of {parts[0][0]} is mapped: measure across"
         )
-        found = FoundVerdict(locality="cannot_tell", contrast=None, p_value=None, text=text)
+        found = Verdict(locality="cannot_tell", text=text)
     text = found.text if layer == "rtt" else f"{found.text}; judged by goodput alone"
-    return Verdict(locality=found.locality, contrast=found.contrast, p_value=found.p_value, text=text)
+    return found.model_copy(update={"text": text})
 
 
 def _groups(
-    names: list[str], grouping: FoundGrouping, distance: FloatMatrix, layer: str, like: Map | None
+    names: list[str], grouping: Partition, distance: FloatMatrix, layer: str, like: Map | None
 ) -> list[Group]:
     members_of = [[names[i] for i in members] for members in grouping.members()]
     earlier = {group.id: group.hosts for group in like.groups} if like is not None else {}

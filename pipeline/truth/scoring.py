@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from netprobe.cluster.evaluate.partition_score import adjusted_rand_index
+from netprobe.cluster.evaluate.agreement import adjusted_rand_index
 from netprobe.core.documents.map import Map
 from netprobe.core.documents.plan import OrderPlan
 from netprobe.core.errors import DocumentError

@@ -11,15 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench._datacentre import CELLS, PLACEMENTS, Fleet, Matrix, make_fleet, paia
-from netprobe.embed import METHODS, EmbedOptions, adam, denoise, fit_embedding
-from netprobe.embed.adam import _Problem, fit_adam
-from netprobe.embed.heights import relative_heights
+from netprobe.embed import METHODS, EmbedOptions, denoise, fit_embedding
+from netprobe.embed.coordinates import adam
+from netprobe.embed.coordinates.adam import Objective, _Problem, fit_adam
+from netprobe.embed.estimates.forest import grow_forest
+from netprobe.embed.estimates.heights import relative_heights
 from netprobe.embed.prepare import check_matrix, prepare, winsorise
-from netprobe.embed.tree import grow_forest
 
 QUICK = {method: EmbedOptions(method=method, iterations=30, restarts=1) for method in METHODS}
 # Neither the seeds that methods were chosen on nor those that bench/map.py reports.
 SEED = 9000
+HUBER = Objective(alpha=1.0, heights=True, huber_delta=0.1)
 
 
 def with_holes(fleet: Fleet, *, share: float, seed: int) -> Matrix:
@@ -127,7 +129,7 @@ def test_gradients_are_those_of_the_loss() -> None:
     target = target + target.T
     mask = 1.0 - np.eye(6)
     for alpha, heights, delta in [(1.0, True, 0.3), (2.0, True, None), (1.5, False, None)]:
-        problem = _Problem(target, mask, alpha=alpha, heights=heights, huber_delta=delta)
+        problem = _Problem(target, mask, Objective(alpha=alpha, heights=heights, huber_delta=delta))
         values = [rng.normal(size=(1, 6, 3)), rng.normal(size=(1, 6))]
 
         def total(problem: _Problem = problem, values: Any = values) -> float:
@@ -152,7 +154,7 @@ def test_rows_at_a_time_fit_the_same_points(monkeypatch: pytest.MonkeyPatch) -> 
     problems = []
     for cells in (1 << 20, 2 * 9):
         monkeypatch.setattr(adam, "_CELLS_AT_ONCE", cells)
-        problems.append(_Problem(target, 1.0 - np.eye(9), alpha=1.0, heights=True, huber_delta=0.1))
+        problems.append(_Problem(target, 1.0 - np.eye(9), HUBER))
     whole, rows = (
         [*one.gradient(points, points[:, :, 0]), one.loss(points, points[:, :, 0])] for one in problems
     )
@@ -171,9 +173,7 @@ def test_numpy_and_torch_fit_the_same_points() -> None:
             target,
             measured,
             points + 0.1,
-            alpha=1.0,
-            heights=True,
-            huber_delta=0.1,
+            objective=HUBER,
             iterations=20,
             learning_rate=0.05,
             library=library,
@@ -203,7 +203,7 @@ def test_a_forest_agrees_with_the_one_tree_of_an_ultrametric() -> None:
     np.fill_diagonal(distance, 0.0)
     forest = grow_forest(distance, seed=0)
     off = distance > 0
-    assert np.allclose(np.exp(forest.level[off]) - 1e-3, distance[off])
+    assert np.allclose(np.exp(forest.log_distance[off]) - 1e-3, distance[off])
     assert not forest.spread.round(9).any()
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from netprobe.cluster.evaluate.partition_score import adjusted_rand_index
+from netprobe.cluster.evaluate.agreement import adjusted_rand_index
 from netprobe.core.documents.document import canonical_sha256
 from netprobe.core.documents.map import Map
 from netprobe.core.documents.scan import Scan

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from netprobe.cluster.evaluate.partition_score import adjusted_rand_index
+from netprobe.cluster.evaluate.agreement import adjusted_rand_index
 from netprobe.core.documents.document import load_document, write_document
 from netprobe.core.documents.scan import Scan
 from netprobe.core.errors import InputError, NothingMeasuredError

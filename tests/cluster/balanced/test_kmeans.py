@@ -17,9 +17,9 @@ from sklearn.cluster import KMeans
 from sklearn.utils.estimator_checks import check_estimator
 
 from netprobe.cluster import ConstrainedKMeans
-from netprobe.cluster.balanced.assign import Assigner, assign
+from netprobe.cluster.balanced.assign import Assigner
 from netprobe.cluster.balanced.kmeans import constrained_kmeans
-from netprobe.cluster.balanced.lloyd import lloyd
+from netprobe.cluster.balanced.lloyd import DescentOptions, lloyd
 from netprobe.cluster.balanced.swaps import improved
 from netprobe.core.errors import InfeasibleError, InputError
 
@@ -30,6 +30,11 @@ def _allowed(n: int, k: int, size_min: int, size_max: int) -> list[tuple[int, ..
         for labels in itertools.product(range(k), repeat=n)
         if all(size_min <= labels.count(group) <= size_max for group in range(k))
     ]
+
+
+def descent(size_min: int, size_max: int) -> DescentOptions:
+    """Exact descents with these group sizes."""
+    return DescentOptions(size_min=size_min, size_max=size_max, max_iter=100, tol=0.0)
 
 
 def _inertia(points: NDArray[np.float64], labels: tuple[int, ...]) -> float:
@@ -46,7 +51,7 @@ def test_assignment_equals_brute_force(n: int, k: int, seed: int, data: st.DataO
     size_min = data.draw(st.integers(0, n // k))
     size_max = data.draw(st.integers(max(size_min, -(-n // k)), n))
     cost = np.random.default_rng(seed).random((n, k))
-    labels = assign(cost, size_min=size_min, size_max=size_max)
+    labels = Assigner(n, k, size_min=size_min, size_max=size_max)(cost)
     counts = np.bincount(labels, minlength=k)
     assert counts.min() >= size_min and counts.max() <= size_max
     best = min(
@@ -60,9 +65,7 @@ def test_inertia_meets_the_exhaustive_optimum_at_small_sizes() -> None:
     for seed in range(20):
         points = np.random.default_rng(seed).normal(size=(7, 2))
         best = min(_inertia(points, labels) for labels in _allowed(7, 3, 2, 3))
-        run = constrained_kmeans(
-            points, 3, size_min=2, size_max=3, restarts=20, max_iter=100, tol=0.0, seed=seed
-        )
+        run = constrained_kmeans(points, 3, options=descent(2, 3), restarts=20, seed=seed)
         assert run.inertia >= best - 1e-9
         met += run.inertia <= best + 1e-9
     assert met >= 16
@@ -98,19 +101,16 @@ def test_swaps_find_the_groups_that_a_start_between_them_missed_and_never_raise_
     points = np.repeat(middle, 12, axis=0) + generator.normal(0.0, 0.1, (60, 2))
     # Three centres in two groups: descents alone stay there.
     start = np.array([[0.0, 0.0], [0.0, 0.9], [0.0, 1.1], [50.0, 25.0], [0.0, 50.0]])
-    sizes = {"size_min": 12, "size_max": 12}
-    for limits in ({"size_min": 1, "size_max": 60}, sizes):
-        stuck = lloyd(points, start, **limits, max_iter=100, tol=0.0)
-        found = improved(points, stuck, tries=5, **limits, max_iter=100, tol=0.0)
+    for options in (descent(1, 60), descent(12, 12)):
+        stuck = lloyd(points, start, options)
+        found = improved(points, stuck, options, tries=5)
         assert found.inertia <= stuck.inertia
         assert sorted(np.bincount(found.labels)) == [12] * 5
         assert found.inertia < 12 * 5 * 2 * 0.1**2 * 1.5
     for seed in range(5):
         points = generator.normal(size=(40, 3))
         one, more = (
-            constrained_kmeans(
-                points, 6, size_min=4, size_max=9, restarts=2, max_iter=100, tol=0.0, seed=seed, swaps=swaps
-            )
+            constrained_kmeans(points, 6, options=descent(4, 9), restarts=2, seed=seed, swaps=swaps)
             for swaps in (0, 4)
         )
         assert more.inertia <= one.inertia * (1 + 1e-12)

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 from netprobe.cluster import find_groups
-from netprobe.cluster.evaluate.partition_score import adjusted_rand_index
+from netprobe.cluster.evaluate.agreement import adjusted_rand_index
 from netprobe.core.documents.document import load_document
 from netprobe.core.documents.scan import Scan
 from netprobe.lab import load_truth

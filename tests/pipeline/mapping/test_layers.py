@@ -9,7 +9,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from netprobe.cluster.evaluate.partition_score import adjusted_rand_index
+from netprobe.cluster.evaluate.agreement import adjusted_rand_index
 from netprobe.core.documents.document import canonical_sha256, dump, parse_document
 from netprobe.core.documents.map import Map
 from netprobe.core.documents.matrix import FloatMatrix

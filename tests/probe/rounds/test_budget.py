@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from netprobe.cluster import find_groups
-from netprobe.cluster.evaluate.partition_score import adjusted_rand_index
+from netprobe.cluster.evaluate.agreement import adjusted_rand_index
 from netprobe.core.documents.matrix import FloatMatrix
 from netprobe.core.errors import InputError
 from netprobe.embed.denoise import denoise

@@ -11,12 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.cluster.levels import Levels, ends_of
+from netprobe.cluster.distances.log_distances import LogDistances
+from netprobe.cluster.distances.pairs import ends_of
 
-SPARSE = 0.5
-"""Below this share of measured pairs a matrix is sparse."""
-MOST_UNTOLD = 0.01
-"""Above this share of ``untold_share`` there are too few pairs to tell which groups are apart."""
 _GAIN = 1e-9
 _ROUNDS = 20
 _CELLS_AT_ONCE = 100_000
@@ -25,54 +22,46 @@ _SHRINK = 8
 """Tables lose the groups that are gone when they are this part of all."""
 
 
-def is_sparse(raw_distance_s: NDArray[np.float64]) -> bool:
-    """Whether most pairs, (N, N) with NaN where missing, were not measured in either direction."""
-    known = np.isfinite(raw_distance_s)
-    known |= known.T
-    n = len(known)
-    return n > 2 and int(np.triu(known, 1).sum()) < SPARSE * n * (n - 1) / 2
-
-
-def regroup(levels: Levels | None, labels: NDArray[np.integer]) -> NDArray[np.int64]:
+def regroup(log_distances: LogDistances | None, labels: NDArray[np.integer]) -> NDArray[np.int64]:
     """(N,) labels joined and moved until no step raises the score; ties go to the first.
 
     levels: of the readings as they were measured, as `levels_of` gives them.
     """
     found: NDArray[np.int64] = np.unique(labels, return_inverse=True)[1].astype(np.int64)
-    if levels is None:
+    if log_distances is None:
         return found
-    n = levels.n
-    first, second = (ends[levels.measured] for ends in ends_of(n))
-    values = levels.level[levels.measured]
+    n = log_distances.n
+    first, second = (ends[log_distances.measured] for ends in ends_of(n))
+    values = log_distances.log_distance[log_distances.measured]
     values = values - values.mean()
     spread = float(np.sqrt((values**2).sum()))
     if spread <= 0:
         return found
     score = _Score(pairs=len(values), total=float(values.sum()), spread=spread)
-    weight, level = np.zeros((n, n)), np.zeros((n, n))
+    weight, log_distance = np.zeros((n, n)), np.zeros((n, n))
     weight[first, second] = weight[second, first] = 1.0
-    level[first, second] = level[second, first] = values
+    log_distance[first, second] = log_distance[second, first] = values
     for _ in range(_ROUNDS):
-        joined = _join(found, weight, level, score)
-        moved = _move(joined, weight, level, score)
+        joined = _join(found, weight, log_distance, score)
+        moved = _move(joined, weight, log_distance, score)
         if np.array_equal(moved, found):
             break
         found = moved
     return found
 
 
-def joined_scores(levels: Levels, values: NDArray[np.float64]) -> NDArray[np.float64]:
+def joined_scores(log_distances: LogDistances, values: NDArray[np.float64]) -> NDArray[np.float64]:
     """(D,) the score that joining groups, from single hosts on and as `regroup` does, comes to in D matrices.
 
     values: (D, P) levels (log) of the measured pairs of ``levels``. Hosts are not moved. Where few pairs were
     measured this sees groups that no tree does, for a tree has to fill the missing ones.
     """
-    n = levels.n
+    n = log_distances.n
     at_once = max(_CELLS_AT_ONCE // n**2, 1)
     if len(values) > at_once:
         parts = [values[start : start + at_once] for start in range(0, len(values), at_once)]
-        return np.concatenate([joined_scores(levels, part) for part in parts])
-    first, second = (ends[levels.measured] for ends in ends_of(n))
+        return np.concatenate([joined_scores(log_distances, part) for part in parts])
+    first, second = (ends[log_distances.measured] for ends in ends_of(n))
     values = values - values.mean(axis=1, keepdims=True)
     spread = np.sqrt((values**2).sum(axis=1))
     best = np.zeros(len(values))
@@ -84,10 +73,10 @@ def joined_scores(levels: Levels, values: NDArray[np.float64]) -> NDArray[np.flo
     count, inside = np.zeros(len(rows)), np.zeros(len(rows))
     alive, steps = np.ones((len(rows), n), dtype=bool), 0
     while len(rows):
-        within, level = count[:, None, None] + counts, inside[:, None, None] + sums
+        within, inner = count[:, None, None] + counts, inside[:, None, None] + sums
         between = pairs - within
         with np.errstate(divide="ignore", invalid="ignore"):
-            value = (-level / between - level / within) * np.sqrt(within * between / pairs)
+            value = (-inner / between - inner / within) * np.sqrt(within * between / pairs)
         value[(counts == 0) | (between <= 0)] = -np.inf
         place = value.reshape(len(rows), -1).argmax(axis=1)
         here = np.arange(len(rows))
@@ -98,7 +87,7 @@ def joined_scores(levels: Levels, values: NDArray[np.float64]) -> NDArray[np.flo
         here, rows, one, other = here[more], rows[more], one[more], other[more]
         count, inside, counts, sums = (
             within[here, one, other],
-            level[here, one, other],
+            inner[here, one, other],
             counts[here],
             sums[here],
         )
@@ -119,37 +108,6 @@ def joined_scores(levels: Levels, values: NDArray[np.float64]) -> NDArray[np.flo
     return best
 
 
-def untold_share(raw_distance_s: NDArray[np.float64], labels: NDArray[np.integer]) -> float:
-    """Of all pairs of hosts in different groups ``labels`` (N,), the share, 0 to 1, between groups of which no pair was
-    measured in an (N, N) matrix (NaN where missing).
-
-    Such groups may be one: nothing says that they are not.
-    """
-    known = np.isfinite(raw_distance_s)
-    known |= known.T
-    member = np.eye(int(np.max(labels)) + 1)[np.asarray(labels)]
-    sizes = member.sum(axis=0)
-    between = np.triu(np.outer(sizes, sizes), 1)
-    untold = between[(member.T @ known @ member) == 0].sum()
-    return float(untold / between.sum()) if between.any() else 0.0
-
-
-def hidden_chance(raw_distance_s: NDArray[np.float64]) -> tuple[int, float]:
-    """A size, and how probable it is (0 to 1) that no pair inside a given group of that size was measured, by an (N, N)
-    matrix, NaN where missing.
-
-    The size is round(sqrt N), 3 at least; pairs are taken to be measured at random. Where that is probable,
-    readings that show no locality do not rule out that there is some.
-    """
-    known = np.isfinite(raw_distance_s)
-    known |= known.T
-    n = len(known)
-    size = max(3, round(n**0.5))
-    pairs = n * (n - 1) / 2
-    missing = 1 - float(np.triu(known, 1).sum()) / pairs if pairs else 0.0
-    return size, missing ** (size * (size - 1) / 2)
-
-
 class _Score:
     """Score of a partition from its inside: how many measured pairs, and the sum of their levels."""
 
@@ -165,10 +123,10 @@ class _Score:
 
 
 def _join(
-    labels: NDArray[np.int64], weight: NDArray[np.float64], level: NDArray[np.float64], score: _Score
+    labels: NDArray[np.int64], weight: NDArray[np.float64], log_distance: NDArray[np.float64], score: _Score
 ) -> NDArray[np.int64]:
     member = np.eye(int(labels.max()) + 1)[labels]
-    counts, sums = member.T @ weight @ member, member.T @ level @ member
+    counts, sums = member.T @ weight @ member, member.T @ log_distance @ member
     while len(counts) > 1:
         count, inside = np.trace(counts) / 2, np.trace(sums) / 2
         value = score(count + counts, inside + sums)
@@ -186,12 +144,12 @@ def _join(
 
 
 def _move(
-    labels: NDArray[np.int64], weight: NDArray[np.float64], level: NDArray[np.float64], score: _Score
+    labels: NDArray[np.int64], weight: NDArray[np.float64], log_distance: NDArray[np.float64], score: _Score
 ) -> NDArray[np.int64]:
     labels = labels.copy()
     hosts = np.arange(len(labels))
     member = np.eye(int(labels.max()) + 1)[labels]
-    near, near_sum = weight @ member, level @ member
+    near, near_sum = weight @ member, log_distance @ member
     for _ in range(4 * len(labels)):
         own, own_sum = near[hosts, labels], near_sum[hosts, labels]
         count, inside = own.sum() / 2, own_sum.sum() / 2
@@ -200,7 +158,7 @@ def _move(
         host, group = np.unravel_index(int(np.argmax(value)), value.shape)
         if value[host, group] <= float(score(np.array(count), np.array(inside))) + _GAIN:
             break
-        for table, of_host in ((near, weight[:, host]), (near_sum, level[:, host])):
+        for table, of_host in ((near, weight[:, host]), (near_sum, log_distance[:, host])):
             table[:, labels[host]] -= of_host
             table[:, group] += of_host
         labels[host] = group

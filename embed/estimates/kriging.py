@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.core.numeric.medians import median
+from netprobe.embed.estimates.blocks import LEAST_DISTANCE, row_differences
 from netprobe.embed.prepare import Prepared
-from netprobe.embed.smooth import LEAST_DISTANCE, row_gaps
 
 # Width of the kernel in units of the median host's gap to the row most like its own.
 _WIDTH = 0.5
@@ -28,7 +28,7 @@ def kriged(prepared: Prepared, trend: NDArray[np.float64]) -> NDArray[np.float64
     """(N, N) log levels, complete: a complete ``trend`` and the kernel average of what it leaves over."""
     weight = prepared.measured.astype(np.float64)
     left = np.where(prepared.measured, np.log(prepared.distance + LEAST_DISTANCE) - trend, 0.0)
-    kernel = _likeness(prepared, _WIDTH)
+    kernel = _row_kernel(prepared, _WIDTH)
     more = (kernel @ left @ kernel) / (kernel @ weight @ kernel + _PRIOR_WEIGHT)
     return np.asarray(trend + (more + more.T) / 2, dtype=np.float64)
 
@@ -44,7 +44,7 @@ def direction_noise(matrix: NDArray[np.float64]) -> float:
     return 1.4826 * float(median(np.abs(np.log(matrix[both] / matrix.T[both])))) / 2.0
 
 
-def settled(
+def shrunk_to_readings(
     prepared: Prepared, distance: NDArray[np.float64], *, error: float, noise: float
 ) -> NDArray[np.float64]:
     """(N, N) ``distance`` with measured links drawn towards their own readings.
@@ -58,18 +58,18 @@ def settled(
     weight = prepared.measured.astype(np.float64)
     reading = np.log(prepared.distance + LEAST_DISTANCE)
     centre = (reading * weight).sum() / max(weight.sum(), 1.0)
-    level = np.where(prepared.measured, reading - centre, 0.0)
-    kernel = _likeness(prepared, _EXCESS_WIDTH)
+    log_distance = np.where(prepared.measured, reading - centre, 0.0)
+    kernel = _row_kernel(prepared, _EXCESS_WIDTH)
     own = (1.0 + kernel**2) * weight
     support = kernel @ weight @ kernel - own
     enough = prepared.measured & (support > _ENOUGH_WEIGHT)
-    others = (kernel @ level @ kernel - own * level) / np.where(enough, support, 1.0) + centre
+    others = (kernel @ log_distance @ kernel - own * log_distance) / np.where(enough, support, 1.0) + centre
     reading = np.where(enough & (reading - others > _EXCESS), others, reading)
-    drawn = share * reading + (1.0 - share) * np.log(distance + LEAST_DISTANCE)
-    result = np.where(prepared.measured, np.maximum(np.exp(drawn) - LEAST_DISTANCE, 0.0), distance)
+    blended = share * reading + (1.0 - share) * np.log(distance + LEAST_DISTANCE)
+    result = np.where(prepared.measured, np.maximum(np.exp(blended) - LEAST_DISTANCE, 0.0), distance)
     return np.asarray((result + result.T) / 2, dtype=np.float64)
 
 
-def _likeness(prepared: Prepared, width: float) -> NDArray[np.float64]:
-    gap, floor = row_gaps(prepared)
-    return np.asarray(np.exp(-0.5 * (gap / (width * floor)) ** 2))
+def _row_kernel(prepared: Prepared, width: float) -> NDArray[np.float64]:
+    difference, floor = row_differences(prepared)
+    return np.asarray(np.exp(-0.5 * (difference / (width * floor)) ** 2))

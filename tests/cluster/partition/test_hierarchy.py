@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.cluster.hierarchy import linkage
 
-from netprobe.cluster.hierarchy import _average_linkages, best_scores, hierarchy_of, partition_score
-from netprobe.cluster.levels import square
+from netprobe.cluster.distances.pairs import square
+from netprobe.cluster.partition.hierarchy import _average_linkages, best_scores, hierarchy_of, partition_score
 
 
 def drawn(n: int, seed: int, count: int = 3) -> np.ndarray:
@@ -20,28 +20,28 @@ def drawn(n: int, seed: int, count: int = 3) -> np.ndarray:
 @settings(max_examples=25, deadline=None)
 @given(n=st.integers(2, 30), seed=st.integers(0, 1000))
 def test_trees_grown_at_once_are_scipys(n: int, seed: int) -> None:
-    levels = drawn(n, seed)
-    levels -= levels.min()
-    for tree, level in zip(_average_linkages(square(levels, n)), levels):
-        expected = linkage(level, "average")
+    log_distances = drawn(n, seed)
+    log_distances -= log_distances.min()
+    for tree, log_distance in zip(_average_linkages(square(log_distances, n)), log_distances):
+        expected = linkage(log_distance, "average")
         np.testing.assert_allclose(tree[:, 2:], expected[:, 2:], atol=1e-12)
         np.testing.assert_array_equal(np.sort(tree[:, :2], axis=1), expected[:, :2])
 
 
 @pytest.mark.parametrize("n", [2, 3, 8, 40, 41])
 def test_scores_at_once_are_those_of_each_matrix_and_of_its_best_cut(n: int) -> None:
-    levels = drawn(n, n)
-    everything = np.ones(levels.shape[1], dtype=bool)
-    for best, level in zip(best_scores(levels, everything), levels):
-        tree = hierarchy_of(level, everything)
+    log_distances = drawn(n, n)
+    everything = np.ones(log_distances.shape[1], dtype=bool)
+    for best, log_distance in zip(best_scores(log_distances, everything), log_distances):
+        tree = hierarchy_of(log_distance, everything)
         assert best == pytest.approx(tree.score.max(), abs=1e-12)
         if n > 2:
             k = int(tree.score.argmax())
-            assert partition_score(level, everything, tree.cut(k)) == pytest.approx(best, abs=1e-12)
+            assert partition_score(log_distance, everything, tree.cut(k)) == pytest.approx(best, abs=1e-12)
     some = everything.copy()
     some[::5] = False
-    each = [hierarchy_of(level, some).score.max() for level in levels]
-    np.testing.assert_allclose(best_scores(levels, some), each, rtol=0, atol=1e-12)
+    each = [hierarchy_of(log_distance, some).score.max() for log_distance in log_distances]
+    np.testing.assert_allclose(best_scores(log_distances, some), each, rtol=0, atol=1e-12)
 
 
 def test_matrices_that_are_all_the_same_have_no_score() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.cluster.anomalies.outliers import block_medians
-from netprobe.cluster.levels import ends_of, symmetric
+from netprobe.cluster.distances.pairs import ends_of, symmetric
 from netprobe.cluster.records import numbered_by_first_member
 from netprobe.core.numeric.medians import median, row_medians
 
@@ -57,7 +57,7 @@ class _Places:
     losses: Vector
 
 
-def rehomed(raw_distance_s: Vector, labels: Labels) -> dict[int, int]:
+def reassigned_hosts(raw_distance_s: Vector, labels: Labels) -> dict[int, int]:
     """Slow hosts that stand in another's group or alone, and the group that each of them belongs to.
 
     raw_distance_s: (N, N) ``[src, dst]`` as measured, any unit, NaN where missing; labels: (N,) the finest
@@ -88,18 +88,18 @@ def rehomed(raw_distance_s: Vector, labels: Labels) -> dict[int, int]:
     return moved
 
 
-def with_moved(levels: list[Labels], moved: dict[int, int]) -> list[Labels]:
+def with_reassigned(tiers: list[Labels], moved: dict[int, int]) -> list[Labels]:
     """The (N,) levels of nesting, finest first, with hosts ``moved`` to groups of the finest; none twice."""
     if not moved:
-        return levels
-    finest = levels[0]
+        return tiers
+    finest = tiers[0]
     changed: list[Labels] = []
     stay = np.ones(len(finest), dtype=bool)
     stay[list(moved)] = False
-    for level in levels:
-        again = level.copy()
+    for tier in tiers:
+        again = tier.copy()
         for host, group in moved.items():
-            again[host] = level[np.flatnonzero((finest == group) & stay)[0]]
+            again[host] = tier[np.flatnonzero((finest == group) & stay)[0]]
         again = numbered_by_first_member(again)
         if not changed or not np.array_equal(again, changed[-1]):
             changed.append(again)
@@ -108,9 +108,9 @@ def with_moved(levels: list[Labels], moved: dict[int, int]) -> list[Labels]:
 
 def _places(matrix: Vector, labels: Labels, counted: NDArray[np.bool_]) -> _Places:
     k = int(labels.max()) + 1
-    level = np.where(counted[:, None] & counted[None, :], np.log(matrix), np.nan)
+    log_distance = np.where(counted[:, None] & counted[None, :], np.log(matrix), np.nan)
     first, second = ends_of(len(labels))
-    pairs = level[first, second]
+    pairs = log_distance[first, second]
     same, known = labels[first] == labels[second], np.isfinite(pairs)
     usual = [median(pairs[kind & known]) if (kind & known).any() else 0.0 for kind in (same, ~same)]
     own = block_medians(pairs, labels, fewest=_FEWEST_OF_A_BLOCK, of_a_group=1)
@@ -169,13 +169,13 @@ def _best(
 
     free: links that may be at any distance of their own instead: they are at their median.
     """
-    level = np.log(row)
+    log_distance = np.log(row)
     delays = np.maximum(np.quantile(row - expected, _TRIED), 0.0)
     factors = np.maximum(np.quantile(row / expected, _TRIED), 1.0)
     models = np.concatenate([expected + delays[:, None], expected * factors[:, None]])
-    rest = level - np.log(models)
+    rest = log_distance - np.log(models)
     if free is not None:
-        rest[:, free] = level[free] - median(level[free])
+        rest[:, free] = log_distance[free] - median(log_distance[free])
     losses = _loss(rest / spread).mean(axis=1)
     at = int(losses.argmin())
     return float(losses[at]), float((models[at] - expected).min())

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.cluster.levels import ends_of, square
+from netprobe.cluster.distances.pairs import ends_of, square
 from netprobe.core.numeric.dendrogram import cut, joined_at
 
 Vector = NDArray[np.float64]
@@ -43,7 +43,7 @@ class Hierarchy:
         return np.arange(n, dtype=np.int64) if k >= n else cut(self.tree, k)
 
 
-def hierarchy_of(level: Vector, measured: Mask) -> Hierarchy:
+def hierarchy_of(log_distance: Vector, measured: Mask) -> Hierarchy:
     """Tree and scores of (M,) condensed log distances of at least two hosts.
 
     The tree is built on all pairs, ``measured`` (M,) or filled in; the score of a cut looks at the measured
@@ -51,7 +51,7 @@ def hierarchy_of(level: Vector, measured: Mask) -> Hierarchy:
     """
     from scipy.cluster.hierarchy import linkage
 
-    shifted = level - level.min()
+    shifted = log_distance - log_distance.min()
     tree = np.asarray(linkage(shifted, "average"))
     if measured.all():
         return Hierarchy(tree=tree, score=_scores(tree[None], shifted[None])[0])
@@ -63,12 +63,12 @@ def hierarchy_of(level: Vector, measured: Mask) -> Hierarchy:
     return Hierarchy(tree=tree, score=score)
 
 
-def best_scores(levels: Vector, measured: Mask) -> Vector:
+def best_scores(log_distances: Vector, measured: Mask) -> Vector:
     """(D,) the best score of a cut, as `hierarchy_of` finds it, of D matrices: (D, M) condensed log distances."""
     from scipy.cluster.hierarchy import linkage
 
-    shifted = levels - levels.min(axis=1, keepdims=True)
-    n = round((1 + np.sqrt(1 + 8 * levels.shape[1])) / 2)
+    shifted = log_distances - log_distances.min(axis=1, keepdims=True)
+    n = round((1 + np.sqrt(1 + 8 * log_distances.shape[1])) / 2)
     if n <= _SMALL:
         trees = _average_linkages(square(shifted, n))
     else:
@@ -76,7 +76,7 @@ def best_scores(levels: Vector, measured: Mask) -> Vector:
     if measured.all():
         return np.asarray(_scores(trees, shifted).max(axis=1))
     if n < 3:
-        return np.zeros(len(levels))
+        return np.zeros(len(log_distances))
     # Negative scores of a few measured pairs are none.
     best = _of_cuts(*_joined(trees, shifted, measured), shifted[:, measured]).max(axis=1)
     return np.asarray(np.maximum(best, 0.0))
@@ -109,7 +109,7 @@ def _average_linkages(matrices: Vector) -> Vector:
     return trees
 
 
-def _scores(trees: Vector, levels: Vector) -> Vector:
+def _scores(trees: Vector, log_distances: Vector) -> Vector:
     """(D, N + 1) scores of the cuts of D trees, (D, N - 1, 4), grown on complete (D, M) levels."""
     n = trees.shape[1] + 1
     score = np.zeros((len(trees), n + 1))
@@ -119,7 +119,7 @@ def _scores(trees: Vector, levels: Vector) -> Vector:
     size = np.concatenate([np.ones((len(trees), n)), trees[:, :, 3]], axis=1)
     ends = np.take_along_axis(size[:, :, None], trees[:, :, :2].astype(np.intp), axis=1)
     counts = ends[:, :, 0] * ends[:, :, 1]
-    score[:, n - 1 : 1 : -1] = _of_cuts(counts, counts * trees[:, :, 2], levels)
+    score[:, n - 1 : 1 : -1] = _of_cuts(counts, counts * trees[:, :, 2], log_distances)
     return score
 
 
@@ -155,13 +155,13 @@ def partition_scores(values: Vector, between: Mask) -> Vector:
     return np.asarray(np.where(flat, 0.0, step * share / np.where(flat, 1.0, spread)))
 
 
-def partition_score(level: Vector, measured: Mask, labels: NDArray[np.int64]) -> float:
+def partition_score(log_distance: Vector, measured: Mask, labels: NDArray[np.int64]) -> float:
     """The same score for any partition ``labels`` (N,), by (M,) condensed log distances and which are
     measured; 0 when all pairs are of one kind or all levels are the same.
     """
     first, second = ends_of(len(labels))
     between = (labels[first] != labels[second])[measured]
-    values = level[measured]
+    values = log_distance[measured]
     spread = _spread(values)
     if between.all() or not between.any() or spread <= _FLAT * np.sqrt(len(values)):
         return 0.0
@@ -170,7 +170,7 @@ def partition_score(level: Vector, measured: Mask, labels: NDArray[np.int64]) ->
     return step * float(np.sqrt(share)) / spread
 
 
-def _joined(trees: Vector, levels: Vector, measured: Mask) -> tuple[Vector, Vector]:
+def _joined(trees: Vector, log_distances: Vector, measured: Mask) -> tuple[Vector, Vector]:
     """(D, N - 1) how many measured pairs each merge of D trees brings together, and the sum of their levels."""
     count, merges = trees.shape[:2]
     ordered = trees.copy()
@@ -179,7 +179,7 @@ def _joined(trees: Vector, levels: Vector, measured: Mask) -> tuple[Vector, Vect
     merge = joined_at(ordered)[:, measured].astype(np.intp)
     merge += (merges * np.arange(count))[:, None]
     counts = np.bincount(merge.ravel(), minlength=count * merges).astype(np.float64)
-    sums = np.bincount(merge.ravel(), levels[:, measured].ravel(), minlength=count * merges)
+    sums = np.bincount(merge.ravel(), log_distances[:, measured].ravel(), minlength=count * merges)
     return counts.reshape(count, merges), np.asarray(sums.reshape(count, merges))
 
 

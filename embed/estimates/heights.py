@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.core.numeric.medians import median
+from netprobe.embed.estimates.blocks import LEAST_DISTANCE, product, row_similarity
 from netprobe.embed.prepare import Prepared
-from netprobe.embed.smooth import LEAST_DISTANCE, alike, product
 
 # A host's neighbours count against this many that say its height is zero.
 _PRIOR_NEIGHBOURS = 1.0
@@ -54,12 +54,12 @@ def relative_heights(prepared: Prepared, *, passes: int = 3) -> NDArray[np.float
     apart = np.where(enough, (rows - rows.T) / shared, 0.0)
     usual = max(float(median(common[enough])), 2.0)
     for number in range(passes):
-        left = levelled(prepared, heights)
-        level = _log_level(left) if number else left.distance
-        gap = _shape_gaps(level, weight, shared, complete=complete)
-        gap = gap if complete else np.where(enough, gap, np.inf)
-        np.fill_diagonal(gap, 0.0)
-        near = alike(gap, common=usual)
+        left = without_heights(prepared, heights)
+        log_distance = _centred_logs(left) if number else left.distance
+        difference = _shape_differences(log_distance, weight, shared, complete=complete)
+        difference = difference if complete else np.where(enough, difference, np.inf)
+        np.fill_diagonal(difference, 0.0)
+        near = row_similarity(difference, common=usual)
         np.fill_diagonal(near, 0.0)
         count = near.sum(axis=1)
         more = (near * apart).sum(axis=1) - heights * count + near @ heights
@@ -67,17 +67,21 @@ def relative_heights(prepared: Prepared, *, passes: int = 3) -> NDArray[np.float
     return _about_the_median(heights, near)
 
 
-def _shape_gaps(
-    level: NDArray[np.float64], weight: NDArray[np.float64], shared: NDArray[np.float64], *, complete: bool
+def _shape_differences(
+    log_distance: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    shared: NDArray[np.float64],
+    *,
+    complete: bool,
 ) -> NDArray[np.float64]:
     """(N, N) spread of the difference of two rows over the ``shared`` hosts that both know, whatever its mean."""
-    variance = product(level, level)
+    variance = product(log_distance, log_distance)
     variance *= -2.0
-    squares = _over_shared(level**2, weight, complete=complete)
+    squares = _over_shared(log_distance**2, weight, complete=complete)
     variance += squares
     variance += squares.T
     variance /= shared
-    sums = _over_shared(level, weight, complete=complete)
+    sums = _over_shared(log_distance, weight, complete=complete)
     mean = sums - sums.T
     mean /= shared
     mean *= mean
@@ -88,7 +92,7 @@ def _shape_gaps(
     return np.asarray(np.sqrt(variance, out=variance))
 
 
-def levelled(prepared: Prepared, heights: NDArray[np.float64]) -> Prepared:
+def without_heights(prepared: Prepared, heights: NDArray[np.float64]) -> Prepared:
     """The distances (N, N) less the ``heights`` (N,) of both ends, in the same unit, but never less than a tenth of
     themselves."""
     lower = prepared.distance - heights[:, None] - heights[None, :]
@@ -114,7 +118,7 @@ def _about_the_median(heights: NDArray[np.float64], near: NDArray[np.float64]) -
     return np.asarray(heights - heights[order][middle])
 
 
-def _log_level(prepared: Prepared) -> NDArray[np.float64]:
+def _centred_logs(prepared: Prepared) -> NDArray[np.float64]:
     measured = prepared.measured
-    level = np.where(measured, np.log(prepared.distance + LEAST_DISTANCE), 0.0)
-    return np.where(measured, level - level.sum() / max(measured.sum(), 1), 0.0)
+    log_distance = np.where(measured, np.log(prepared.distance + LEAST_DISTANCE), 0.0)
+    return np.where(measured, log_distance - log_distance.sum() / max(measured.sum(), 1), 0.0)

@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from netprobe.cluster import find_groups
-from netprobe.cluster.anomalies.slow import rehomed, with_moved
-from netprobe.cluster.evaluate.partition_score import adjusted_rand_index
+from netprobe.cluster.anomalies.reassign import reassigned_hosts, with_reassigned
+from netprobe.cluster.evaluate.agreement import adjusted_rand_index
 from netprobe.embed import denoise
 
 UNEQUAL = [4, 5, 6, 8, 8, 9, 12, 12]
@@ -69,11 +69,11 @@ def test_a_slow_host_that_was_left_alone_is_brought_home(seed: int) -> None:
     true = np.unique(rack, return_inverse=True)[1].astype(np.int64)
     labels = true.copy()
     labels[host] = 4
-    moved = rehomed(rtt, labels)
+    moved = reassigned_hosts(rtt, labels)
     assert moved == {host: true[host]}
-    (again,) = with_moved([labels], moved)
+    (again,) = with_reassigned([labels], moved)
     assert adjusted_rand_index(rack, again.tolist()) == 1.0
-    assert rehomed(rtt, true) == {}
+    assert reassigned_hosts(rtt, true) == {}
 
 
 @pytest.mark.parametrize("sizes", [[6, 6, 3, 1], [8, 8, 1], [5, 5, 1, 1]])
@@ -81,7 +81,7 @@ def test_a_slow_host_that_was_left_alone_is_brought_home(seed: int) -> None:
 def test_a_host_in_a_rack_of_its_own_stays_there(sizes: list[int], noise: float) -> None:
     for seed in range(4):
         rtt, rack, _ = fleet(sizes, [0] * len(sizes), noise=noise, seed=seed)
-        assert rehomed(rtt, np.array(rack)) == {}
+        assert reassigned_hosts(rtt, np.array(rack)) == {}
 
 
 def test_hosts_without_readings_are_no_warning_and_go_nowhere() -> None:
@@ -89,5 +89,5 @@ def test_hosts_without_readings_are_no_warning_and_go_nowhere() -> None:
     rtt[host] = rtt[:, host] = np.nan
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert rehomed(rtt, np.array(rack)) == {}
-        assert rehomed(np.full((9, 9), np.nan), np.arange(9) % 3) == {}
+        assert reassigned_hosts(rtt, np.array(rack)) == {}
+        assert reassigned_hosts(np.full((9, 9), np.nan), np.arange(9) % 3) == {}

@@ -41,23 +41,23 @@ def smooth(prepared: Prepared) -> NDArray[np.float64]:
     if n == 1:
         return np.zeros((1, 1))
     weight = prepared.measured.astype(np.float64)
-    level = np.where(prepared.measured, np.log(prepared.distance + LEAST_DISTANCE), 0.0)
-    centre = level.sum() / weight.sum()
-    level = np.where(prepared.measured, level - centre, 0.0)
-    gap = _joined_gaps(_profile_gaps(level, weight), prepared.measured)
-    floor = _noise_floor(gap)
+    log_distance = np.where(prepared.measured, np.log(prepared.distance + LEAST_DISTANCE), 0.0)
+    centre = log_distance.sum() / weight.sum()
+    log_distance = np.where(prepared.measured, log_distance - centre, 0.0)
+    difference = _with_witnesses(_row_differences(log_distance, weight), prepared.measured)
+    floor = _noise_floor(difference)
     width = _width(floor, max(float(median(weight.sum(axis=1))) * float(weight.mean()), 2.0))
-    estimate, support = _average(level, weight, _kernel(gap, floor, width))
+    estimate, support = _average(log_distance, weight, _kernel(difference, floor, width))
     # A measured pair is its own support; only holes can lack it.
     holes = ~prepared.measured & (support < _ENOUGH_WEIGHT)
     while holes.any() and width < 100.0:
         width *= 2.0
-        wider, support = _average(level, weight, _kernel(gap, floor, width))
+        wider, support = _average(log_distance, weight, _kernel(difference, floor, width))
         estimate = np.where(holes, wider, estimate)
         holes &= support < _ENOUGH_WEIGHT
     if holes.any():
         # Hosts without a common neighbour have no gap, however wide: what is left is the average of all.
-        wider, support = _average(level, weight, np.ones((n, n)))
+        wider, support = _average(log_distance, weight, np.ones((n, n)))
         estimate = np.where(holes, wider, estimate)
     distance = np.maximum(np.exp(estimate + centre) - LEAST_DISTANCE, 0.0)
     distance = (distance + distance.T) / 2
@@ -76,19 +76,21 @@ def product(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.
     return np.asarray((one.astype(np.float32) @ other.astype(np.float32)).astype(np.float64))
 
 
-def alike(gap: NDArray[np.float64], *, common: float) -> NDArray[np.float64]:
+def row_similarity(difference: NDArray[np.float64], *, common: float) -> NDArray[np.float64]:
     """(N, N) how much alike two rows are, 0 to 1, by their gaps over ``common`` hosts that both know."""
-    floor = _noise_floor(gap)
-    return _kernel(gap, floor, _width(floor, common))
+    floor = _noise_floor(difference)
+    return _kernel(difference, floor, _width(floor, common))
 
 
-def row_gaps(prepared: Prepared) -> tuple[NDArray[np.float64], float]:
+def row_differences(prepared: Prepared) -> tuple[NDArray[np.float64], float]:
     """(N, N) root mean square difference (log units) of two hosts' rows, and that of the median host to its like."""
     weight = prepared.measured.astype(np.float64)
-    level = np.where(prepared.measured, np.log(prepared.distance + LEAST_DISTANCE), 0.0)
-    level = np.where(prepared.measured, level - level.sum() / max(weight.sum(), 1.0), 0.0)
-    gap = _profile_gaps(level, weight)
-    return gap, _noise_floor(gap)
+    log_distance = np.where(prepared.measured, np.log(prepared.distance + LEAST_DISTANCE), 0.0)
+    log_distance = np.where(
+        prepared.measured, log_distance - log_distance.sum() / max(weight.sum(), 1.0), 0.0
+    )
+    difference = _row_differences(log_distance, weight)
+    return difference, _noise_floor(difference)
 
 
 def _width(floor: float, common: float) -> float:
@@ -96,14 +98,14 @@ def _width(floor: float, common: float) -> float:
     return float(floor * (2.0 / common) ** 0.25 * _SLACK)
 
 
-def _profile_gaps(level: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+def _row_differences(log_distance: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
     """Root mean square difference of two hosts' rows over the hosts that both were measured to."""
-    nearest = np.where(weight > 0, level, np.inf).min(axis=1)
+    nearest = np.where(weight > 0, log_distance, np.inf).min(axis=1)
     # A host is as near to itself as to its nearest neighbour: so the pair's own reading counts too.
-    level = np.where(np.eye(len(level), dtype=bool), nearest[:, None], level)
+    log_distance = np.where(np.eye(len(log_distance), dtype=bool), nearest[:, None], log_distance)
     weight = weight + np.eye(len(weight))
-    squares = level**2
-    total = product(level, level)
+    squares = log_distance**2
+    total = product(log_distance, log_distance)
     total *= -2.0
     if weight.all():
         sums = squares.sum(axis=1)
@@ -116,55 +118,59 @@ def _profile_gaps(level: NDArray[np.float64], weight: NDArray[np.float64]) -> ND
         total += both
         total += both.T
     with np.errstate(divide="ignore", invalid="ignore"):
-        gap = np.where(common > 0, np.sqrt(np.maximum(total, 0.0) / common), np.inf)
-    np.fill_diagonal(gap, 0.0)
-    return np.asarray((gap + gap.T) / 2)
+        difference = np.where(common > 0, np.sqrt(np.maximum(total, 0.0) / common), np.inf)
+    np.fill_diagonal(difference, 0.0)
+    return np.asarray((difference + difference.T) / 2)
 
 
-def _joined_gaps(gap: NDArray[np.float64], measured: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _with_witnesses(difference: NDArray[np.float64], measured: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Raise the gap of two hosts that were not measured to each other to what third hosts say.
 
     Gaps of complete rows obey the triangle inequality, gap(i, j) >= gap(j, k) - gap(i, k). With holes, two
     hosts of different racks may share no row entry that tells them apart, while hosts like the one are seen
     to be unlike the other. Two witnesses are needed, for a gap may itself be one of the misjudged ones.
     """
-    n = len(gap)
+    n = len(difference)
     share = measured.sum() / max(n * (n - 1), 1)
     if n < 4 or share == 1.0 or (n > _WITNESSES and share > 0.5):
         # Large rows with few holes have enough in common.
-        return gap
-    finite = np.where(np.isfinite(gap), gap, np.nan)
-    witnesses = np.arange(len(gap)) if len(gap) <= _WITNESSES else np.linspace(0, len(gap) - 1, _WITNESSES)
-    first, second = np.zeros_like(gap), np.zeros_like(gap)
+        return difference
+    finite = np.where(np.isfinite(difference), difference, np.nan)
+    witnesses = (
+        np.arange(len(difference))
+        if len(difference) <= _WITNESSES
+        else np.linspace(0, len(difference) - 1, _WITNESSES)
+    )
+    first, second = np.zeros_like(difference), np.zeros_like(difference)
     for host in witnesses.astype(int):
         seen = finite[host]
         apart = np.nan_to_num(np.abs(seen[:, None] - seen[None, :]))
         second = np.maximum(second, np.minimum(first, apart))
         first = np.maximum(first, apart)
-    joined = np.where(measured, gap, np.maximum(gap, second))
+    joined = np.where(measured, difference, np.maximum(difference, second))
     np.fill_diagonal(joined, 0.0)
     return np.asarray(np.maximum(joined, joined.T))
 
 
-def _noise_floor(gap: NDArray[np.float64]) -> float:
+def _noise_floor(difference: NDArray[np.float64]) -> float:
     """How far apart two rows of one rack are by noise: the median host's gap to the row most like its own."""
-    away = np.where(np.eye(len(gap), dtype=bool), np.inf, gap)
+    away = np.where(np.eye(len(difference), dtype=bool), np.inf, difference)
     nearest = away.min(axis=1)
     nearest = nearest[np.isfinite(nearest)]
     return max(float(median(nearest)), _LEAST_NOISE) if len(nearest) else _LEAST_NOISE
 
 
-def _kernel(gap: NDArray[np.float64], floor: float, width: float) -> NDArray[np.float64]:
+def _kernel(difference: NDArray[np.float64], floor: float, width: float) -> NDArray[np.float64]:
     """(N, N) how much alike two rows are: 1 up to the noise floor, then falling as a Gaussian of ``width``.
 
     Without the floor the many hosts of other racks would outweigh the few of the own one in large fleets.
     """
-    beyond = np.maximum(gap**2 - floor**2, 0.0)
+    beyond = np.maximum(difference**2 - floor**2, 0.0)
     return np.asarray(np.exp(-0.5 * beyond / width**2))
 
 
 def _average(
-    level: NDArray[np.float64], weight: NDArray[np.float64], kernel: NDArray[np.float64]
+    log_distance: NDArray[np.float64], weight: NDArray[np.float64], kernel: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Kernel average of the levels over (a, b) near (i, j), and the kernel weight it rests on."""
     if int(weight.sum()) == len(weight) * (len(weight) - 1):
@@ -174,5 +180,5 @@ def _average(
     else:
         support = product(product(kernel, weight), kernel.T)
     with np.errstate(divide="ignore", invalid="ignore"):
-        estimate = np.where(support > 0, product(product(kernel, level), kernel.T) / support, 0.0)
+        estimate = np.where(support > 0, product(product(kernel, log_distance), kernel.T) / support, 0.0)
     return estimate, support

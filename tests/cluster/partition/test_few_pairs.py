@@ -7,10 +7,10 @@ import pytest
 from numpy.typing import NDArray
 
 from netprobe.cluster import find_groups, find_outliers
-from netprobe.cluster.evaluate.partition_score import adjusted_rand_index
-from netprobe.cluster.regroup import hidden_chance, untold_share
+from netprobe.cluster.distances.coverage import hidden_chance, unobserved_share
+from netprobe.cluster.evaluate.agreement import adjusted_rand_index
+from netprobe.embed.estimates.blocks import smooth
 from netprobe.embed.prepare import prepare, winsorise
-from netprobe.embed.smooth import smooth
 
 RACKS = np.repeat(np.arange(6), 10)
 
@@ -32,8 +32,8 @@ def test_the_untold_share_counts_pairs_of_groups_that_never_met() -> None:
     labels = np.array([0, 0, 0, 1, 1, 2])
     raw = np.full((6, 6), np.nan)
     raw[0, 3] = 1.0  # groups 0 and 1 met, in one direction; 2 met nobody
-    assert untold_share(raw, labels) == pytest.approx((3 * 1 + 2 * 1) / (6 + 3 + 2))
-    assert untold_share(raw, np.zeros(6, dtype=int)) == 0.0
+    assert unobserved_share(raw, labels) == pytest.approx((3 * 1 + 2 * 1) / (6 + 3 + 2))
+    assert unobserved_share(raw, np.zeros(6, dtype=int)) == 0.0
 
 
 @pytest.mark.parametrize("share", [0.02, 0.05, 0.1, 0.4])

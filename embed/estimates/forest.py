@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.core.numeric.dendrogram import joined_at
-from netprobe.embed.smooth import LEAST_DISTANCE
+from netprobe.embed.estimates.blocks import LEAST_DISTANCE
 
 # Noise of a tree in the forest, in units of what the first tree left over.
 _DISTURBANCE = 0.7
@@ -33,7 +33,7 @@ _CELLS_AT_ONCE = 1 << 18
 class Forest:
     """level: (N, N) mean log distance at which two hosts join; spread: (N, N) its deviation over trees."""
 
-    level: NDArray[np.float64]
+    log_distance: NDArray[np.float64]
     spread: NDArray[np.float64]
 
 
@@ -44,29 +44,29 @@ def grow_forest(distance: NDArray[np.float64], *, seed: int, trees: int | None =
     """
     n = len(distance)
     upper = np.triu_indices(n, 1)
-    level = np.log(distance[upper] + LEAST_DISTANCE)
-    first = _joined_at(level[None])[0]
-    noise = _DISTURBANCE * float(np.sqrt(np.mean((level - first) ** 2)))
+    log_distance = np.log(distance[upper] + LEAST_DISTANCE)
+    first = _joined_at(log_distance[None])[0]
+    noise = _DISTURBANCE * float(np.sqrt(np.mean((log_distance - first) ** 2)))
     count = trees or int(np.clip(_CELLS // n**2, _FEWEST_TREES, _MOST_TREES))
     rng = np.random.default_rng(seed)
-    total, squares = np.zeros_like(level), np.zeros_like(level)
+    total, squares = np.zeros_like(log_distance), np.zeros_like(log_distance)
     at_once = max(_CELLS_AT_ONCE // n**2, 1)
     for done in range(0, count, at_once):
         many = min(at_once, count - done)
-        for joined in _joined_at(level + rng.normal(0.0, noise, (many, len(level)))):
+        for joined in _joined_at(log_distance + rng.normal(0.0, noise, (many, len(log_distance)))):
             total += joined
             squares += (joined - first) ** 2
     mean = total / count
     variance = np.maximum(squares / count - (mean - first) ** 2, 0.0)
-    return Forest(level=_square(mean, n, upper), spread=_square(np.sqrt(variance), n, upper))
+    return Forest(log_distance=_square(mean, n, upper), spread=_square(np.sqrt(variance), n, upper))
 
 
-def _joined_at(levels: NDArray[np.float64]) -> NDArray[np.float64]:
+def _joined_at(log_distances: NDArray[np.float64]) -> NDArray[np.float64]:
     """(D, M) condensed: the average-linkage height at which each pair of each of D matrices is joined."""
     from scipy.cluster.hierarchy import linkage
 
-    least = levels.min(axis=1)
-    trees = [linkage(level - low, "average") for level, low in zip(levels, least)]
+    least = log_distances.min(axis=1)
+    trees = [linkage(log_distance - low, "average") for log_distance, low in zip(log_distances, least)]
     return np.asarray(joined_at(np.stack(trees)) + least[:, None])
 
 

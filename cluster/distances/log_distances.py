@@ -8,18 +8,16 @@ left over can speak for or against groups.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.core.errors import InputError
+from netprobe.cluster.distances.pairs import ends_of
 from netprobe.core.numeric.medians import median, quantile, row_medians
 
 Vector = NDArray[np.float64]
 
-# Two directions further apart than this: one was disturbed, and disturbances only add delay.
-_DIRECTION_SLACK = 1.25
 # Makes the logarithm of a zero distance finite; in units of the median.
 _LOG_OFFSET = 1e-3
 # A pair this many times further off than most pairs are, on the slow side, is held to be disturbed.
@@ -29,78 +27,11 @@ _OUTLIER = 3.0
 _GROSS = 30.0
 # A pair nearer than this share of the typical nearest neighbour says no more than one at that distance.
 _FLOOR = 0.5
-# A host is far off when its nearest neighbour is this many times further than a typical pair.
-_FAR = 1.5
 # Digits kept after dividing by the median, so that a change of unit changes no result.
 _DIGITS = 9
 _REFITS = 6
 # Of the largest degree: far below what the pairs say, far above rounding.
 _RIDGE = 1e-9
-
-
-def symmetric(distance_s: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(N, N) checked copy with the two directions joined, NaN where missing and on the diagonal.
-
-    A pair gets the mean of its directions, at most 1.25 times the smaller; a missing direction is taken
-    from the other. Raises InputError when the matrix is not square, or holds an infinite or negative entry.
-    """
-    matrix = np.array(distance_s, dtype=np.float64)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
-        raise InputError(f"a distance matrix must be square and not empty, this one is {matrix.shape}")
-    np.fill_diagonal(matrix, np.nan)
-    if np.isinf(matrix).any() or (matrix < 0).any():
-        row, column = np.argwhere(np.isinf(matrix) | (matrix < 0))[0]
-        raise InputError(
-            f"distance [{row}, {column}] is {matrix[row, column]}; "
-            "it must be finite and not negative, or NaN for a missing one"
-        )
-    there = np.where(np.isnan(matrix), matrix.T, matrix)
-    return of_directions(there, there.T)
-
-
-def of_directions(there: Vector, back: Vector) -> Vector:
-    """What two readings of the same pairs are joined to: their mean, at most 1.25 times the smaller."""
-    return np.asarray(np.minimum((there + back) / 2, _DIRECTION_SLACK * np.minimum(there, back)))
-
-
-@lru_cache(maxsize=32)
-def ends_of(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The two hosts of each of the M pairs of N hosts, (M,) each, in scipy's condensed order; read-only."""
-    first, second = np.triu_indices(n, 1)
-    first.flags.writeable = second.flags.writeable = False
-    return first, second
-
-
-def square(pairs: Vector, n: int) -> Vector:
-    """(.., N, N) symmetric matrices, zero on the diagonal, of (.., M) condensed pairs."""
-    first, second = ends_of(n)
-    if pairs.ndim == 1 and n > 1:
-        # In one piece it is quicker by half.
-        one = np.zeros(n * n)
-        one[first * n + second] = pairs
-        half = one.reshape(n, n)
-        return np.asarray(half + half.T)
-    matrix = np.zeros((*pairs.shape[:-1], n, n))
-    matrix[..., first, second] = matrix[..., second, first] = pairs
-    return matrix
-
-
-def far_hosts(matrix: Vector) -> NDArray[np.bool_]:
-    """(N,) which hosts are so far from everybody that their pairs tell nothing about anyone else's place.
-
-    matrix: `symmetric`. A host with a sick card, or alone in another zone: even its nearest neighbour is
-    1.5 times further off than a typical pair is. What its pairs say is small beside what they vary by. No
-    host is far in a fleet of fewer than four, or where that would leave fewer than half of the hosts.
-    """
-    n = len(matrix)
-    nobody = np.zeros(n, dtype=bool)
-    known = np.isfinite(matrix)
-    if n < 4 or not known.any(axis=1).all():
-        return nobody
-    typical = median(row_medians(matrix))
-    nearest = np.where(known, matrix, np.inf).min(axis=1)
-    far = nearest > _FAR * typical
-    return np.asarray(far if far.sum() <= n // 2 else nobody)
 
 
 class HostEffects:
@@ -150,7 +81,7 @@ class HostEffects:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Levels:
+class LogDistances:
     """The M = N (N - 1) / 2 pairs of a matrix, in scipy's condensed order, in units of the median distance.
 
     distance: (M,) with slow outliers capped and missing pairs filled by what their two hosts explain.
@@ -163,14 +94,14 @@ class Levels:
 
     n: int
     distance: Vector
-    level: Vector
+    log_distance: Vector
     measured: NDArray[np.bool_]
     explained: Vector
     unexplained: Vector
     effects: HostEffects
 
 
-def levels_of(matrix: NDArray[np.float64]) -> Levels | None:
+def log_distances_of(matrix: NDArray[np.float64]) -> LogDistances | None:
     """Levels of a `symmetric` (N, N) matrix in any unit; None when no pair is at a measured distance above zero.
 
     The host terms are fitted to the distances themselves (delays add up), weighted as noise that grows with
@@ -199,12 +130,12 @@ def levels_of(matrix: NDArray[np.float64]) -> Levels | None:
     rest = np.log(capped) - explained[measured]
     correction = effects.fit(rest)
     explained = explained + correction[first] + correction[second]
-    level = explained.copy()
-    level[measured] = np.log(capped)
-    return Levels(
+    log_distance = explained.copy()
+    log_distance[measured] = np.log(capped)
+    return LogDistances(
         n=n,
-        distance=np.exp(level),
-        level=level,
+        distance=np.exp(log_distance),
+        log_distance=log_distance,
         measured=measured,
         explained=explained,
         unexplained=effects.residual(rest),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 
-from netprobe.cluster.evaluate.partition_score import (
+from netprobe.cluster.evaluate.agreement import (
     adjusted_mutual_information,
     adjusted_rand_index,
     contingency,

@@ -18,12 +18,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.core.numeric.medians import quantile
-from netprobe.embed.arrays import arrays, to_numpy
+from netprobe.embed.coordinates.arrays import arrays, to_numpy
 
 # Keeps the direction between two coincident points defined; in units of the median distance.
 _SOFT_ZERO = 1e-6
 _CELLS_AT_ONCE = 1 << 17
 _DECAY_MEAN, _DECAY_SQUARE, _LEAST_SQUARE_ROOT = 0.9, 0.999, 1e-8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Objective:
+    """Which form of equation 4.1: alpha, with heights or without, and Huber's delta (None for the squared loss)."""
+
+    alpha: float
+    heights: bool
+    huber_delta: float | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,9 +50,7 @@ def fit_adam(
     measured: NDArray[np.bool_],
     starts: NDArray[np.float64],
     *,
-    alpha: float,
-    heights: bool,
-    huber_delta: float | None,
+    objective: Objective,
     iterations: int,
     learning_rate: float,
     library: Literal["numpy", "torch"] = "numpy",
@@ -52,7 +59,7 @@ def fit_adam(
     """Run Adam from all starts at once and keep the fit with the least loss (the first of equals).
 
     distance: (N, N) symmetric, in units of its median; measured: (N, N) mask; starts: (R, N, D).
-    huber_delta: None for the squared loss. single: compute in single precision. No random number is drawn.
+    single: compute in single precision. Nothing is random.
 
     Raises ImportError when the library is not installed.
     """
@@ -62,7 +69,7 @@ def fit_adam(
         target, mask, points, heights_free = (
             asarray(array.astype(kind)) for array in (distance, measured, starts, free)
         )
-        problem = _Problem(target, mask, alpha=alpha, heights=heights, huber_delta=huber_delta)
+        problem = _Problem(target, mask, objective)
         return _descend(problem, [points, heights_free], iterations=iterations, learning_rate=learning_rate)
 
 
@@ -98,20 +105,18 @@ def _descend(problem: _Problem, values: list[Any], *, iterations: int, learning_
 class _Problem:
     """The loss and its gradient at R sets of points."""
 
-    def __init__(
-        self, target: Any, mask: Any, *, alpha: float, heights: bool, huber_delta: float | None
-    ) -> None:
+    def __init__(self, target: Any, mask: Any, objective: Objective) -> None:
         self._xp = _namespace(target)
         self._target = target
         self._mask = mask
         self._pairs = float(self._xp.sum(mask))
-        self._alpha = alpha
-        self._with_heights = heights
+        self._alpha = objective.alpha
+        self._with_heights = objective.heights
         self._zero = 0.0 * target[0, 0]
-        self._delta = huber_delta
-        self._limits = (-(huber_delta or 0.0), huber_delta or 0.0)
+        self._delta = delta = objective.huber_delta
+        self._limits = (-(delta or 0.0), delta or 0.0)
         n = target.shape[0]
-        # Rows at a time that stay in a processor's cache; a device has no such need.
+        # Batches of rows that stay in a processor's cache; a GPU needs none.
         self._rows = max(_CELLS_AT_ONCE // n, 1) if isinstance(target, np.ndarray) else n
 
     def root(self, array: Any) -> Any:

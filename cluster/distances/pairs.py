@@ -1,0 +1,83 @@
+"""Pairs of hosts: the two directions joined, the condensed order of scipy, and hosts far from everybody."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netprobe.core.errors import InputError
+from netprobe.core.numeric.medians import median, row_medians
+
+Vector = NDArray[np.float64]
+
+# Two directions further apart than this: one was disturbed, and disturbances only add delay.
+_DIRECTION_SLACK = 1.25
+# A host is far off when its nearest neighbour is this many times further than a typical pair.
+_FAR = 1.5
+
+
+def symmetric(distance_s: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(N, N) checked copy with the two directions joined, NaN where missing and on the diagonal.
+
+    A pair gets the mean of its directions, at most 1.25 times the smaller; a missing direction is taken
+    from the other. Raises InputError when the matrix is not square, or holds an infinite or negative entry.
+    """
+    matrix = np.array(distance_s, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
+        raise InputError(f"a distance matrix must be square and not empty, this one is {matrix.shape}")
+    np.fill_diagonal(matrix, np.nan)
+    if np.isinf(matrix).any() or (matrix < 0).any():
+        row, column = np.argwhere(np.isinf(matrix) | (matrix < 0))[0]
+        raise InputError(
+            f"distance [{row}, {column}] is {matrix[row, column]}; "
+            "it must be finite and not negative, or NaN for a missing one"
+        )
+    there = np.where(np.isnan(matrix), matrix.T, matrix)
+    return of_directions(there, there.T)
+
+
+def of_directions(there: Vector, back: Vector) -> Vector:
+    """What two readings of the same pairs are joined to: their mean, at most 1.25 times the smaller."""
+    return np.asarray(np.minimum((there + back) / 2, _DIRECTION_SLACK * np.minimum(there, back)))
+
+
+@lru_cache(maxsize=32)
+def ends_of(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The two hosts of each of the M pairs of N hosts, (M,) each, in scipy's condensed order; read-only."""
+    first, second = np.triu_indices(n, 1)
+    first.flags.writeable = second.flags.writeable = False
+    return first, second
+
+
+def square(pairs: Vector, n: int) -> Vector:
+    """(.., N, N) symmetric matrices, zero on the diagonal, of (.., M) condensed pairs."""
+    first, second = ends_of(n)
+    if pairs.ndim == 1 and n > 1:
+        # In one piece it is quicker by half.
+        one = np.zeros(n * n)
+        one[first * n + second] = pairs
+        half = one.reshape(n, n)
+        return np.asarray(half + half.T)
+    matrix = np.zeros((*pairs.shape[:-1], n, n))
+    matrix[..., first, second] = matrix[..., second, first] = pairs
+    return matrix
+
+
+def far_hosts(matrix: Vector) -> NDArray[np.bool_]:
+    """(N,) which hosts are so far from everybody that their pairs tell nothing about anyone else's place.
+
+    matrix: `symmetric`. A host with a sick card, or alone in another zone: even its nearest neighbour is
+    1.5 times further off than a typical pair is. What its pairs say is small beside what they vary by. No
+    host is far in a fleet of fewer than four, or where that would leave fewer than half of the hosts.
+    """
+    n = len(matrix)
+    nobody = np.zeros(n, dtype=bool)
+    known = np.isfinite(matrix)
+    if n < 4 or not known.any(axis=1).all():
+        return nobody
+    typical = median(row_medians(matrix))
+    nearest = np.where(known, matrix, np.inf).min(axis=1)
+    far = nearest > _FAR * typical
+    return np.asarray(far if far.sum() <= n // 2 else nobody)

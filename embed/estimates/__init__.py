@@ -1,0 +1,1 @@
+"""Estimates of every distance, each by one model: blocks, trees, kriging; and what single hosts add."""
