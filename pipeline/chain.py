@@ -42,7 +42,7 @@ from netprobe.probe.records.events import OnEvent, ignore
 from netprobe.probe.records.options import ScanOptions
 from netprobe.probe.scan.estimate import PhaseEstimate
 from netprobe.report.units import count
-from netprobe.verify.comparison import ContestOptions
+from netprobe.verify.comparison import ComparisonOptions
 from netprobe.verify.run import LEAST_HOSTS, VerifyOptions
 
 Stage = Literal["scan", "map", "capacity", "plan", "export", "verify"]
@@ -264,7 +264,7 @@ def verify_on_lab(spec: lab_.LabSpec, seed: int) -> VerifyOptions | None:
     low, high = LAB_BYTES
     # Each host sends nearly twice the buffer.
     size = int(min(max(rate * LAB_RUN_S / 2, low), high))
-    return VerifyOptions(size_bytes=size, contest=ContestOptions(time_s=LAB_TIME_S), seed=seed)
+    return VerifyOptions(size_bytes=size, comparison=ComparisonOptions(time_s=LAB_TIME_S), seed=seed)
 
 
 def _earlier_capacity(folder: Path) -> Capacity | None:

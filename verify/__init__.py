@@ -1,12 +1,12 @@
-"""Orders against each other on the wire itself: what a plan promises, measured.
+"""Compare rank orders on the wire: measure what a plan predicts.
 
-program.py     what each rank does in a collective: a list of actions, compiled from rounds
-proof.py       that the actions do their collective, whatever the timing
+run.py         one run: agents up, a comparison, a survey of random orders
 runner.py      what can run orders in turn, and how long each took
-wire.py        that runner by netprobe's own agents, over plain TCP
-contest.py     two orders in turn, until their ratio is known
-compare.py     the ratio and its interval
+wire.py        that runner on netprobe's own agents, over plain TCP
+comparison.py  two orders in turn, until their ratio is known
+ratio.py       the ratio and its confidence interval
 orders.py      orders at given percentiles of the predicted cost
-correlate.py   whether prediction and measurement rank orders alike
-library.py     a real library in its place: library_mpi.py, library_gloo.py, library_nccl.py; crew.py, its processes
+predict.py     the predicted cost of an order
+correlate.py   whether prediction and measurement sort orders the same way
+libraries/     MPI, Gloo or NCCL in place of the agents, and the process group that runs them
 """

@@ -30,7 +30,7 @@ Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContestOptions:
+class ComparisonOptions:
     """How long, and how well. Raises InputError."""
 
     time_s: float = 60.0
@@ -56,12 +56,12 @@ class Repetition:
 class Record:
     """What was measured; it grows while things run, so that an early end leaves what there is."""
 
-    contest: list[Repetition] = field(default_factory=list)
+    comparison: list[Repetition] = field(default_factory=list)
     survey: list[Repetition] = field(default_factory=list)
 
     def pairs(self) -> list[tuple[float, float]]:
-        """Neighbours in time of the contest, as (baseline, proposed)."""
-        counted = [one for one in self.contest if not one.warm_up]
+        """Neighbours in time of the comparison, as (baseline, proposed)."""
+        counted = [one for one in self.comparison if not one.warm_up]
         found = []
         for first, second in zip(counted[::2], counted[1::2]):
             baseline, proposed = (second, first) if first.order == PROPOSED else (first, second)
@@ -80,7 +80,7 @@ OnProgress = Callable[[int, float, Ratio | None], None]
 async def compare(
     runner: Runner,
     baselines: Sequence[int],
-    options: ContestOptions,
+    options: ComparisonOptions,
     record: Record,
     *,
     on_progress: OnProgress = lambda *_: None,
@@ -93,12 +93,12 @@ async def compare(
     """
     began = clock()
     warm = [baselines[0], PROPOSED]
-    await _run(runner, warm, max(LEAST_LIMIT_S, 2 * options.time_s), record.contest, warm_up=True)
+    await _run(runner, warm, max(LEAST_LIMIT_S, 2 * options.time_s), record.comparison, warm_up=True)
     # By the clock: what a library does around the part that it times (connecting, starting a job) counts too.
     block_s = max(2 * (clock() - began), 1e-6)
     turn = 0
     while True:
-        on_progress(len(record.contest), clock() - began, record.ratio())
+        on_progress(len(record.comparison), clock() - began, record.ratio())
         left = options.time_s - (clock() - began)
         blocks = int(min(runner.batch_s, left) / block_s)
         sequence: list[int] = []
@@ -108,19 +108,19 @@ async def compare(
             turn += 2 if len(baselines) > 1 else 0
         limit = max(LEAST_LIMIT_S, PATIENCE * block_s * len(sequence) / 4)
         before = clock()
-        await _run(runner, sequence, limit, record.contest)
+        await _run(runner, sequence, limit, record.comparison)
         block_s = max((clock() - before) * 4 / len(sequence), 1e-6)
         ratio = record.ratio()
         enough = ratio is not None and ratio.pairs >= LEAST_PAIRS and ratio.width <= options.precision
         if enough or clock() - began + block_s > options.time_s:
-            on_progress(len(record.contest), clock() - began, ratio)
+            on_progress(len(record.comparison), clock() - began, ratio)
             return
 
 
 async def survey(
     runner: Runner,
     orders: Sequence[int],
-    options: ContestOptions,
+    options: ComparisonOptions,
     record: Record,
     *,
     seed: int = 0,

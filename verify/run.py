@@ -19,7 +19,7 @@ from netprobe.probe.launchers.launch import Launcher
 from netprobe.probe.records.events import OnEvent, Step, ignore
 from netprobe.probe.records.options import ScanOptions
 from netprobe.probe.records.result import HostOutcome
-from netprobe.verify.comparison import PROPOSED, ContestOptions, Record, compare, survey
+from netprobe.verify.comparison import PROPOSED, ComparisonOptions, Record, compare, survey
 from netprobe.verify.ratio import Ratio
 from netprobe.verify.runner import Runner, StoppedRunError
 from netprobe.verify.wire import WireRunner
@@ -37,7 +37,7 @@ class VerifyOptions:
     """Of the buffer on each rank."""
     channels: int = 1
     """TCP connections a pair, each with its own share of the buffer."""
-    contest: ContestOptions = field(default_factory=ContestOptions)
+    comparison: ComparisonOptions = field(default_factory=ComparisonOptions)
     require_all: bool = False
     """Whether a host that is not up ends it."""
     seed: int = 0
@@ -158,7 +158,7 @@ async def _verify(
         try:
             on_event(Step(text="connecting", detail=f"{len(up)} hosts"))
             await runner.open()
-            await run_contest(runner, contenders, verify, outcome.record, on_event)
+            await run_comparison(runner, contenders, verify, outcome.record, on_event)
         except StoppedRunError as error:
             outcome.stopped = str(error)
         finally:
@@ -171,7 +171,7 @@ async def _verify(
     return outcome
 
 
-async def run_contest(
+async def run_comparison(
     runner: Runner, contenders: Contenders, verify: VerifyOptions, record: Record, on_event: OnEvent
 ) -> None:
     """The comparison, then the survey. Raises StoppedRunError when ``runner`` cannot go on."""
@@ -186,7 +186,7 @@ async def run_contest(
 
     first = PROPOSED + 1
     baselines = range(first, first + len(contenders.baselines))
-    await compare(runner, baselines, verify.contest, record, on_progress=compared)
+    await compare(runner, baselines, verify.comparison, record, on_progress=compared)
     if contenders.surveyed:
         rest = range(baselines.stop, len(contenders.all))
-        await survey(runner, rest, verify.contest, record, seed=verify.seed, on_progress=surveyed)
+        await survey(runner, rest, verify.comparison, record, seed=verify.seed, on_progress=surveyed)

@@ -106,7 +106,7 @@ def verify(
     from netprobe.probe.methods.goodput_options import parse_size
     from netprobe.probe.records.options import ScanOptions
     from netprobe.probe.rounds.budget import parse_budget
-    from netprobe.verify.comparison import ContestOptions
+    from netprobe.verify.comparison import ComparisonOptions
     from netprobe.verify.run import DEFAULT_BYTES, VerifyOptions
 
     path = out or plan_file.parent / files.VERIFY
@@ -122,7 +122,7 @@ def verify(
     how = VerifyOptions(
         size_bytes=parse_size(size).bytes if size is not None else plan.size_bytes or DEFAULT_BYTES,
         channels=channels,
-        contest=ContestOptions(
+        comparison=ComparisonOptions(
             time_s=(budget.seconds if budget else None) or 60.0, precision=share(precision, "--precision")
         ),
         require_all=require_all,

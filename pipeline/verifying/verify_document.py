@@ -69,8 +69,8 @@ def build_verify(
         size_bytes=options.size_bytes,
         parameters={
             "channels": options.channels,
-            "time_s": options.contest.time_s,
-            "precision": options.contest.precision,
+            "time_s": options.comparison.time_s,
+            "precision": options.comparison.precision,
             **({} if outcome.library is None else {"library": outcome.library}),
             **_predicted_by(case, outcome),
         },
@@ -93,7 +93,7 @@ def build_verify(
             high=None if ratio is None else ratio.high,
             pairs=0 if ratio is None else ratio.pairs,
             predicted_ratio=None if outcome.contenders is None else outcome.contenders.predicted_ratio,
-            verdict="same" if trivial else verdict_of(ratio, options.contest.precision),
+            verdict="same" if trivial else verdict_of(ratio, options.comparison.precision),
         ),
         correlation=_correlation(case, outcome),
         warnings=_warnings(case, outcome, options.size_bytes),
@@ -106,7 +106,7 @@ def _repetitions(outcome: VerifyOutcome) -> list[VerifiedRepetition]:
         VerifiedRepetition(
             order=one.order, seconds=one.seconds, part="warm_up" if one.warm_up else "comparison"
         )
-        for one in outcome.record.contest
+        for one in outcome.record.comparison
     ]
     return compared + [
         VerifiedRepetition(order=one.order, seconds=one.seconds, part="orders")

@@ -11,8 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from netprobe.plan.schedule.actions import CollectiveProgram
-from netprobe.probe.agent.collective.program import DELIVER, FETCH, RECEIVE, SEND, Merge
-from netprobe.probe.agent.collective.program import Program as RankProgram
+from netprobe.probe.agent.collective.program import DELIVER, FETCH, RECEIVE, SEND, Merge, RankProgram
 
 Line = tuple[int, int, int]
 """Sender, receiver, channel."""

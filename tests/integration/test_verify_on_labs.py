@@ -21,7 +21,7 @@ from netprobe.pipeline.verifying.verify_order import verify_order
 from netprobe.plan import build_order_plan
 from netprobe.probe.launchers.via import parse_via
 from netprobe.probe.records.events import Event, Step
-from netprobe.verify.comparison import ContestOptions
+from netprobe.verify.comparison import ComparisonOptions
 from netprobe.verify.run import VerifyOptions
 from tests.documents import rack_rtt
 
@@ -85,7 +85,9 @@ def test_a_ring_in_rack_order_is_faster_and_a_dead_agent_is_one_line(
             launcher=parse_via(lab.via_template),
             against=Baseline(name="random"),
             algorithm="halving-doubling",
-            verify=VerifyOptions(size_bytes=100_000, contest=ContestOptions(time_s=30.0, precision=0.001)),
+            verify=VerifyOptions(
+                size_bytes=100_000, comparison=ComparisonOptions(time_s=30.0, precision=0.001)
+            ),
             on_event=on_event,
         )
     assert broken.status == "partial" and broken.reason is not None and victim.name in broken.reason

@@ -1,4 +1,4 @@
-"""The arithmetic of comparisons: intervals, correlations, orders at percentiles, and the turns of a contest."""
+"""The arithmetic of comparisons: intervals, correlations, orders at percentiles, and the turns of a comparison."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scipy import stats
 
 from netprobe.core.errors import InputError, NothingMeasuredError
 from netprobe.plan.costs import RankOrders
-from netprobe.verify.comparison import PROPOSED, ContestOptions, Record, compare, survey
+from netprobe.verify.comparison import PROPOSED, ComparisonOptions, Record, compare, survey
 from netprobe.verify.correlate import correlate
 from netprobe.verify.orders import spread_orders
 from netprobe.verify.ratio import ratio_of, verdict_of
@@ -126,11 +126,11 @@ class FakeRunner:
         return self.now
 
 
-def test_a_contest_takes_turns_and_stops_when_it_knows() -> None:
+def test_a_comparison_takes_turns_and_stops_when_it_knows() -> None:
     runner, record = FakeRunner({0: 1.0, 1: 3.0}, noise=0.01), Record()
-    asyncio.run(compare(runner, [1], ContestOptions(), record, clock=runner.clock))
+    asyncio.run(compare(runner, [1], ComparisonOptions(), record, clock=runner.clock))
     assert runner.ran[:10] == [1, 0, 1, 0, 0, 1, 1, 0, 0, 1]
-    assert [one.warm_up for one in record.contest[:3]] == [True, True, False]
+    assert [one.warm_up for one in record.comparison[:3]] == [True, True, False]
     ratio = record.ratio()
     assert (
         ratio is not None
@@ -141,12 +141,14 @@ def test_a_contest_takes_turns_and_stops_when_it_knows() -> None:
     assert runner.now < 60
 
 
-def test_a_contest_ends_with_its_time_and_has_a_pair_whatever_it_takes() -> None:
+def test_a_comparison_ends_with_its_time_and_has_a_pair_whatever_it_takes() -> None:
     runner, record = FakeRunner({0: 1.0, 1: 1.0}, noise=0.5), Record()
-    asyncio.run(compare(runner, [1], ContestOptions(time_s=30, precision=0.01), record, clock=runner.clock))
+    asyncio.run(
+        compare(runner, [1], ComparisonOptions(time_s=30, precision=0.01), record, clock=runner.clock)
+    )
     assert 20 < runner.now < 40
     slow, few = FakeRunner({0: 20.0, 1: 30.0}), Record()
-    asyncio.run(compare(slow, [1], ContestOptions(time_s=10), few, clock=slow.clock))
+    asyncio.run(compare(slow, [1], ComparisonOptions(time_s=10), few, clock=slow.clock))
     assert slow.ran == [1, 0, 1, 0, 0, 1] and few.pairs() == [(30.0, 20.0)] * 2
 
 
@@ -154,13 +156,15 @@ def test_a_contest_ends_with_its_time_and_has_a_pair_whatever_it_takes() -> None
 def test_what_is_around_a_timed_run_counts_as_time(batch_s: float) -> None:
     """A millisecond of a collective in a job that takes three seconds to start, say."""
     runner, record = FakeRunner({0: 0.001, 1: 0.001}, noise=0.5, around_s=3.0, batch_s=batch_s), Record()
-    asyncio.run(compare(runner, [1], ContestOptions(time_s=60, precision=0.001), record, clock=runner.clock))
+    asyncio.run(
+        compare(runner, [1], ComparisonOptions(time_s=60, precision=0.001), record, clock=runner.clock)
+    )
     assert 48 < runner.now <= 60.1 and len(record.pairs()) >= 8
 
 
 def test_random_baselines_take_turns() -> None:
     runner, record = FakeRunner({n: 1.0 + n for n in range(4)}), Record()
-    options = ContestOptions(time_s=60, precision=0.001)
+    options = ComparisonOptions(time_s=60, precision=0.001)
     asyncio.run(compare(runner, [1, 2, 3], options, record, clock=runner.clock))
     counted = runner.ran[2:]
     assert [order for order in counted if order != PROPOSED][:6] == [1, 2, 3, 1, 2, 3]
@@ -170,8 +174,8 @@ def test_random_baselines_take_turns() -> None:
 def test_what_was_measured_before_it_broke_is_kept() -> None:
     runner, record = FakeRunner({0: 1.0, 1: 2.0}, most=9, noise=0.2), Record()
     with pytest.raises(StoppedRunError, match="the agent ended"):
-        asyncio.run(compare(runner, [1], ContestOptions(), record, clock=runner.clock))
-    assert len(record.contest) == 9 and len(record.pairs()) == 3
+        asyncio.run(compare(runner, [1], ComparisonOptions(), record, clock=runner.clock))
+    assert len(record.comparison) == 9 and len(record.pairs()) == 3
 
 
 def test_what_waits_for_its_end_is_a_runner_too() -> None:
@@ -187,14 +191,14 @@ def test_what_waits_for_its_end_is_a_runner_too() -> None:
 
 def test_a_survey_runs_every_order_as_often_as_the_time_allows() -> None:
     runner, record = FakeRunner({n: 0.5 * n for n in range(2, 6)}), Record()
-    asyncio.run(survey(runner, range(2, 6), ContestOptions(time_s=15), record, clock=runner.clock))
+    asyncio.run(survey(runner, range(2, 6), ComparisonOptions(time_s=15), record, clock=runner.clock))
     assert len(runner.ran) == 8 and sorted(runner.ran[:4]) == sorted(runner.ran[4:]) == [2, 3, 4, 5]
     slow, few = FakeRunner(dict.fromkeys(range(2, 12), 1.0), around_s=4.0), Record()
-    asyncio.run(survey(slow, range(2, 12), ContestOptions(time_s=22), few, clock=slow.clock))
+    asyncio.run(survey(slow, range(2, 12), ComparisonOptions(time_s=22), few, clock=slow.clock))
     assert len(set(slow.ran)) == 4  # a fifth would end at 25 s
     slow, few = FakeRunner(dict.fromkeys(range(2, 12), 50.0)), Record()
-    asyncio.run(survey(slow, range(2, 12), ContestOptions(time_s=22), few, clock=slow.clock))
+    asyncio.run(survey(slow, range(2, 12), ComparisonOptions(time_s=22), few, clock=slow.clock))
     assert len(set(slow.ran)) == 2
     for options in ({"time_s": 0.1}, {"precision": 0.0}, {"precision": 2.0}, {"time_s": math.nan}):
         with pytest.raises(InputError, match="are allowed"):
-            ContestOptions(**options)
+            ComparisonOptions(**options)

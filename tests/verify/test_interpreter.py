@@ -20,8 +20,7 @@ from netprobe.plan.costs.programs import compile_model
 from netprobe.plan.schedule.actions import CollectiveProgram
 from netprobe.probe.agent.collective import tasks as collective
 from netprobe.probe.agent.collective.links import HELLO, Meeting
-from netprobe.probe.agent.collective.program import MAX_ACTIONS
-from netprobe.probe.agent.collective.program import Program as RankProgram
+from netprobe.probe.agent.collective.program import MAX_ACTIONS, RankProgram
 from netprobe.probe.agent.collective.run import BARRIER, DATA, HEADER, CollectiveError, Interpreter
 from netprobe.probe.agent.greetings import listen
 

@@ -18,7 +18,7 @@ from netprobe.core.hosts import Host
 from netprobe.probe.launchers.exec_launcher import ChildLauncher
 from netprobe.probe.launchers.launch import Launcher
 from netprobe.verify.libraries.library import check_algorithm, check_trial, seconds_in, text_in, warm_bytes
-from netprobe.verify.libraries.process_group import Crew, LibraryError
+from netprobe.verify.libraries.process_group import LibraryError, ProcessGroup
 from netprobe.verify.libraries.source import over_input
 
 STARTS_AT_ONCE = 8
@@ -60,8 +60,8 @@ class GlooLibrary:
                     f"host {host.name!r} has no address for Gloo to bind to: give the scan's hosts"
                 )
         deadline = time.monotonic() + start_timeout_s
-        with Crew(ended) as crew:
-            self._start(crew, hosts, deadline)
+        with ProcessGroup(ended) as group:
+            self._start(group, hosts, deadline)
             for i in range(len(hosts)):
                 settings = {
                     "index": i,
@@ -69,45 +69,45 @@ class GlooLibrary:
                     "address": addresses[i],
                     "timeout_s": start_timeout_s,
                 }
-                crew.send(i, _line(settings))
-            ready = [crew.receive(i, "ready", deadline) for i in range(len(hosts))]
-            port = crew.receive(0, "port", deadline)["port"]
+                group.send(i, _line(settings))
+            ready = [group.receive(i, "ready", deadline) for i in range(len(hosts))]
+            port = group.receive(0, "port", deadline)["port"]
             if not isinstance(port, int) or not 0 < port < 65536:
                 raise LibraryError(f"{hosts[0].name} opened no port for the rendezvous")
-            session = GlooSession(crew, [host.name for host in hosts], f"torch {text_in(ready[0], 'ready')}")
+            session = GlooSession(group, [host.name for host in hosts], f"torch {text_in(ready[0], 'ready')}")
             session.tell({"store": [addresses[0], port]})
             yield session
 
-    def _start(self, crew: Crew, hosts: Sequence[Host], deadline: float) -> None:
+    def _start(self, group: ProcessGroup, hosts: Sequence[Host], deadline: float) -> None:
         argv, text = over_input("gloo_allreduce", self._python)
         for begin in range(0, len(hosts), STARTS_AT_ONCE):
             started = []
             for host in hosts[begin : begin + STARTS_AT_ONCE]:
-                started.append(crew.start(host.name, self._launcher.argv(host, argv), self._launcher.env))
-                crew.send(started[-1], text)
+                started.append(group.start(host.name, self._launcher.argv(host, argv), self._launcher.env))
+                group.send(started[-1], text)
             for i in started:
-                crew.receive(i, "up", deadline)
+                group.receive(i, "up", deadline)
 
 
 class GlooSession:
     """Running processes. Implements ``library.LibrarySession``."""
 
-    def __init__(self, crew: Crew, names: Sequence[str], version: str) -> None:
-        self._crew = crew
+    def __init__(self, group: ProcessGroup, names: Sequence[str], version: str) -> None:
+        self._group = group
         self._names = list(names)
         self.version = version
 
     def tell(self, message: dict[str, Any]) -> None:
         """One line to every process."""
         for i in range(len(self._names)):
-            self._crew.send(i, _line(message))
+            self._group.send(i, _line(message))
 
     def time_all_reduce(self, order: Sequence[int], size_bytes: int, timeout_s: float = 120.0) -> float:
         """Seconds of one all-reduce."""
         check_trial(order, len(self._names), size_bytes)
         self.tell({"size_bytes": size_bytes, "warm_bytes": warm_bytes(size_bytes), "order": list(order)})
         deadline = time.monotonic() + timeout_s
-        answers = [self._crew.receive(i, "seconds", deadline) for i in range(len(self._names))]
+        answers = [self._group.receive(i, "seconds", deadline) for i in range(len(self._names))]
         return max(seconds_in(answer, f"Gloo on {name}") for answer, name in zip(answers, self._names))
 
 

@@ -1,9 +1,9 @@
-"""A real library beside netprobe's own agents: the same order on the same hosts, summed by Open MPI or Gloo.
+"""A collective library in place of netprobe's own agents, on the same hosts in the same order.
 
-    crew.py           the processes, and their lines
-    library_mpi.py    Open MPI's MPI_Allreduce
-    library_gloo.py   Gloo's all_reduce, through torch.distributed
-    library_nccl.py   all_reduce_perf of nccl-tests
+    process_group.py  the processes, and the lines they exchange with us
+    mpi.py            Open MPI's MPI_Allreduce
+    gloo.py           Gloo's all_reduce, through torch.distributed
+    nccl.py           all_reduce_perf of nccl-tests
 
 A session is opened once on the hosts; it then times one order after another, in whatever order its caller
 likes, so that orders can be compared interleaved.

@@ -26,7 +26,7 @@ from netprobe.verify.libraries.library import (
     text_in,
     warm_bytes,
 )
-from netprobe.verify.libraries.process_group import Crew
+from netprobe.verify.libraries.process_group import ProcessGroup
 from netprobe.verify.libraries.source import in_arguments
 
 _TUNED = {"coll_tuned_priority": "100", "coll_tuned_use_dynamic_rules": "1"}
@@ -86,21 +86,21 @@ class MpiLibrary:
         check_algorithm(self, algorithm)
         if shutil.which("mpirun") is None:
             raise PlatformError("no program 'mpirun' on this machine: --with mpi needs Open MPI")
-        with scratch_folder() as folder, Crew(ended) as crew:
+        with scratch_folder() as folder, ProcessGroup(ended) as group:
             argv = [*self._prefix, *self._write_hostfile(hosts, folder / "hostfile"), *self._mca]
             for key, value in ({} if algorithm == "default" else _TUNED | ALGORITHMS[algorithm]).items():
                 argv += ["--mca", key, value]
-            crew.start("mpirun", [*argv, *in_arguments("mpi_allreduce", self._python)])
-            begun = crew.receive(0, "ranks", time.monotonic() + start_timeout_s)
+            group.start("mpirun", [*argv, *in_arguments("mpi_allreduce", self._python)])
+            begun = group.receive(0, "ranks", time.monotonic() + start_timeout_s)
             check_ranks(begun["ranks"], [host.launcher_name for host in hosts])
-            yield MpiSession(crew, len(hosts), text_in(begun, "library"))
+            yield MpiSession(group, len(hosts), text_in(begun, "library"))
 
 
 class MpiSession:
     """A running job. Implements ``library.LibrarySession``."""
 
-    def __init__(self, crew: Crew, hosts: int, version: str) -> None:
-        self._crew = crew
+    def __init__(self, group: ProcessGroup, hosts: int, version: str) -> None:
+        self._group = group
         self._hosts = hosts
         self.version = version
 
@@ -108,5 +108,5 @@ class MpiSession:
         """Seconds of one all-reduce."""
         check_trial(order, self._hosts, size_bytes)
         words = (size_bytes, warm_bytes(size_bytes), *order)
-        self._crew.send(0, (" ".join(map(str, words)) + "\n").encode("ascii"))
-        return seconds_in(self._crew.receive(0, "seconds", time.monotonic() + timeout_s), "Open MPI")
+        self._group.send(0, (" ".join(map(str, words)) + "\n").encode("ascii"))
+        return seconds_in(self._group.receive(0, "seconds", time.monotonic() + timeout_s), "Open MPI")

@@ -21,7 +21,7 @@ from netprobe.core.system.scratch import scratch_folder
 from netprobe.probe.launchers.mpi import mca_words
 from netprobe.verify.libraries.library import check_algorithm, check_ranks, check_trial
 from netprobe.verify.libraries.mpi import HostfileWriter
-from netprobe.verify.libraries.process_group import Crew, LibraryError
+from netprobe.verify.libraries.process_group import LibraryError, ProcessGroup
 
 ALGORITHMS = {"ring": ("-x", "NCCL_ALGO=Ring"), "tree": ("-x", "NCCL_ALGO=Tree"), "default": ()}
 PROGRAM = "all_reduce_perf"
@@ -186,9 +186,9 @@ class NcclSession:
         check_trial(order, len(self._hosts), size_bytes)
         ranked = [self._hosts[i] for i in order]
         argv = self._tests.argv(ranked, self._hostfile, self._algorithm, size_bytes)
-        with Crew(self._ended, noise_lines=MAX_LINES) as crew:
-            crew.start("mpirun", argv)
-            report = read_nccl_report(crew.collect(0, time.monotonic() + self._start_timeout_s + timeout_s))
+        with ProcessGroup(self._ended, noise_lines=MAX_LINES) as group:
+            group.start("mpirun", argv)
+            report = read_nccl_report(group.collect(0, time.monotonic() + self._start_timeout_s + timeout_s))
         expected = [host.launcher_name for host in ranked for _ in range(host.slots or 1)]
         check_ranks(list(report.hosts), expected)
         found = [row.duration_s for row in report.rows if row.size_bytes == size_bytes]

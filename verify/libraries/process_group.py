@@ -103,7 +103,7 @@ def parse_message(line: bytes) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-class Crew:
+class ProcessGroup:
     """Starts processes, speaks with them, ends them. Use it as a context manager."""
 
     def __init__(self, ended: threading.Event | None = None, *, noise_lines: int = NOISE_LINES) -> None:
@@ -114,7 +114,7 @@ class Crew:
         self._selector = selectors.DefaultSelector()
         self._lock = threading.RLock()
 
-    def __enter__(self) -> Crew:
+    def __enter__(self) -> ProcessGroup:
         return self
 
     def __exit__(self, *_error: object) -> None:

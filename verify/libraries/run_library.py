@@ -14,7 +14,7 @@ from netprobe.probe.records.events import OnEvent, Step, ignore
 from netprobe.probe.records.result import HostOutcome
 from netprobe.verify.libraries.library import Library, LibrarySession, check_algorithm, check_trial
 from netprobe.verify.libraries.process_group import LibraryError
-from netprobe.verify.run import Arrange, VerifyOptions, VerifyOutcome, run_contest
+from netprobe.verify.run import Arrange, VerifyOptions, VerifyOutcome, run_comparison
 from netprobe.verify.runner import BlockingRunner, StoppedRunError
 
 ALGORITHMS = {"chunked-ring": "ring", "nccl-tree": "tree"}
@@ -83,7 +83,7 @@ async def _run(
             return session.time_all_reduce(orders[number], verify.size_bytes, limit_s)
 
         try:
-            await run_contest(BlockingRunner(run), contenders, verify, outcome.record, on_event)
+            await run_comparison(BlockingRunner(run), contenders, verify, outcome.record, on_event)
         except StoppedRunError as error:
             outcome.stopped = str(error)
         finally:

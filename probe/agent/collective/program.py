@@ -19,7 +19,7 @@ MAX_ACTIONS = 1 << 17
 MAX_BYTES = 1 << 40
 
 
-class Program:
+class RankProgram:
     """The actions of one rank. ``add`` takes rows [kind, first, last, peer, channel, reduces, after]."""
 
     def __init__(self, number: int, rank: int, ranks: int, chunks: int, count: int) -> None:
@@ -81,7 +81,7 @@ class Merge:
     it is known of every chunk that each rank's part is in it once.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: RankProgram) -> None:
         self.program = program
         self.parts = [0] * program.chunks
         self.whole = (1 << program.ranks) - 1

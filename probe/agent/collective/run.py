@@ -19,7 +19,7 @@ import struct
 import time
 
 from .links import NOTHING
-from .program import DELIVER, FETCH, RECEIVE, Merge, Program
+from .program import DELIVER, FETCH, RECEIVE, Merge, RankProgram
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Interpreter:
         self.repetition = 0
         self.met = set()  # type: set[tuple[int, int]]
         self.running = False
-        self.program = Program(0, 0, 1, 1, 0)
+        self.program = RankProgram(0, 0, 1, 1, 0)
         self.merge = Merge(self.program)
         self.waits = []  # type: list[int]
         self.left = 0
@@ -96,7 +96,7 @@ class Interpreter:
         self.wake.close()
         self.woken.close()
 
-    def run(self, programs: Sequence[Program], durations: list[int], until: int) -> None:
+    def run(self, programs: Sequence[RankProgram], durations: list[int], until: int) -> None:
         """Run the programs in turn; the time of each (ns) is added to ``durations``. Raises CollectiveError.
 
         ``until`` is the moment (monotonic clock, ns) at which it gives up.
@@ -133,7 +133,7 @@ class Interpreter:
 
     # A repetition.
 
-    def _begin(self, program: Program) -> None:
+    def _begin(self, program: RankProgram) -> None:
         self.running = True
         self.program = program
         self.merge = Merge(program)

@@ -13,7 +13,7 @@ import time
 
 from ..greetings import listen
 from .links import BACKLOG, TOKEN_BYTES, Meeting
-from .program import Program
+from .program import RankProgram
 from .run import CollectiveError, Interpreter
 
 TYPE_CHECKING = False
@@ -36,7 +36,7 @@ class Collective:
     def __init__(self, sock: socket.socket, token: bytes) -> None:
         self.sock = sock
         self.token = token
-        self.programs = {}  # type: dict[int, Program]
+        self.programs = {}  # type: dict[int, RankProgram]
         self.interpreter = None  # type: Interpreter | None
         self.idle = threading.Event()
         self.idle.set()
@@ -64,14 +64,14 @@ def open_port(message: dict[str, Any], resources: dict[str, Any]) -> Answer:
 
 
 def load(message: dict[str, Any], resources: dict[str, Any]) -> Answer:
-    """A program, or more of one: ``rows`` of actions (``Program.add``)."""
+    """A program, or more of one: ``rows`` of actions (``RankProgram.add``)."""
     here = _here(resources)
     number = int(message["program"])
     program = here.programs.get(number)
     if program is None:
         if len(here.programs) >= MAX_PROGRAMS:
             raise ValueError("more than %d programs" % MAX_PROGRAMS)
-        program = Program(
+        program = RankProgram(
             number,
             int(message["rank"]),
             int(message["ranks"]),

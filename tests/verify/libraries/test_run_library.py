@@ -10,7 +10,7 @@ from netprobe.core.errors import InputError, NothingMeasuredError
 from netprobe.core.hosts import make_host
 from netprobe.pipeline.verifying.libraries import chosen_library
 from netprobe.probe.launchers.via import parse_via
-from netprobe.verify.comparison import ContestOptions
+from netprobe.verify.comparison import ComparisonOptions
 from netprobe.verify.libraries.process_group import LibraryError
 from netprobe.verify.libraries.run_library import algorithm_of, run_library
 from netprobe.verify.run import Contender, Contenders, VerifyOptions, VerifyOutcome
@@ -24,8 +24,8 @@ TWO = Contenders(
 
 
 def run(library: Stand, **options: Any) -> VerifyOutcome:
-    contest = ContestOptions(time_s=30, precision=0.05)
-    verify = VerifyOptions(contest=contest, **options)
+    comparison = ComparisonOptions(time_s=30, precision=0.05)
+    verify = VerifyOptions(comparison=comparison, **options)
     return run_library(HOSTS, library, "ring", lambda _up: TWO, verify, start_timeout_s=30)
 
 
@@ -42,14 +42,14 @@ def test_what_was_measured_before_a_library_breaks_stands() -> None:
     library = Stand(7, "break")
     outcome = run(library)
     assert outcome.stopped == "b: it crashed" and library.closed
-    assert len(outcome.record.contest) == 7
+    assert len(outcome.record.comparison) == 7
 
 
 def test_a_user_ends_a_trial_that_would_take_for_ever() -> None:
     library = Stand(5, "wait")
     outcome = run(library)
     assert outcome.interrupted and library.closed
-    assert len(outcome.record.contest) >= 2
+    assert len(outcome.record.comparison) >= 2
     with pytest.raises(NothingMeasuredError, match="interrupted before the library was up"):
         run(Stand(then="start"))
 

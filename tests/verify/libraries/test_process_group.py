@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netprobe.verify.libraries.process_group import MAX_LINE_BYTES, Crew, LibraryError, parse_message
+from netprobe.verify.libraries.process_group import MAX_LINE_BYTES, LibraryError, ProcessGroup, parse_message
 from tests.probe.conftest import wait_until
 
 CHATTY = """
@@ -37,15 +37,15 @@ def soon(seconds: float = 30.0) -> float:
 
 
 def test_messages_are_told_from_noise() -> None:
-    with Crew() as crew:
+    with ProcessGroup() as group:
         for name in ("a", "b"):
-            crew.start(name, python(CHATTY))
+            group.start(name, python(CHATTY))
         long = b"x" * 300_000 + b"\n"
         for i in (0, 1):
-            crew.send(i, long)
+            group.send(i, long)
         for i in (1, 0):
-            assert crew.receive(i, "up", soon()) == {"up": True}
-            assert crew.receive(i, "seconds", soon()) == {"seconds": len(long)}
+            assert group.receive(i, "up", soon()) == {"up": True}
+            assert group.receive(i, "seconds", soon()) == {"seconds": len(long)}
 
 
 @pytest.mark.parametrize(
@@ -62,28 +62,28 @@ def test_a_process_that_gives_no_answer_is_named_with_the_reason(
 ) -> None:
     if wait_s < 30:  # nor will it end by itself
         monkeypatch.setattr("netprobe.verify.libraries.process_group.LAST_WORDS_S", 0.05)
-    with Crew() as crew, pytest.raises(LibraryError, match=reason) as raised:
-        crew.start("a", python(CHATTY))
-        crew.start("b", python(code))
-        assert crew.receive(0, "up", soon())
-        crew.receive(1, "up", soon(wait_s))
+    with ProcessGroup() as group, pytest.raises(LibraryError, match=reason) as raised:
+        group.start("a", python(CHATTY))
+        group.start("b", python(code))
+        assert group.receive(0, "up", soon())
+        group.receive(1, "up", soon(wait_s))
     assert raised.value.exit_code == 4
     assert "\x1b" not in str(raised.value) and "\n" not in str(raised.value)
 
 
 def test_names_that_mpiruns_ssh_cannot_resolve_have_the_option_that_helps() -> None:
     line = "ssh: Could not resolve hostname h-xcbm: Name or service not known"
-    with Crew() as crew:
-        crew.start("mpirun", [sys.executable, "-c", f"import sys; sys.exit({line!r})"])
+    with ProcessGroup() as group:
+        group.start("mpirun", [sys.executable, "-c", f"import sys; sys.exit({line!r})"])
         with pytest.raises(
             LibraryError, match="mpirun: its ssh cannot resolve h-xcbm: .*plm_rsh_agent=COMMAND"
         ):
-            crew.receive(0, "ranks", time.monotonic() + 30)
+            group.receive(0, "ranks", time.monotonic() + 30)
 
 
 def test_a_program_that_is_not_there_is_said() -> None:
-    with Crew() as crew, pytest.raises(LibraryError, match="cannot run 'no-such-program'"):
-        crew.start("a", ["no-such-program"])
+    with ProcessGroup() as group, pytest.raises(LibraryError, match="cannot run 'no-such-program'"):
+        group.start("a", ["no-such-program"])
 
 
 def test_whoever_will_not_end_is_ended_with_what_it_started(
@@ -99,9 +99,9 @@ open({str(tmp_path / "pids")!r}, "w").write(f"{{os.getpid()}} {{child.pid}}")
 print('netprobe {{"up": true}}', flush=True)
 time.sleep(600)
 """
-    with Crew() as crew:
-        crew.start("a", python(code))
-        crew.receive(0, "up", soon())
+    with ProcessGroup() as group:
+        group.start("a", python(code))
+        group.receive(0, "up", soon())
     for pid in map(int, (tmp_path / "pids").read_text().split()):
         assert wait_until(partial(is_gone, pid), 30)
 
@@ -116,15 +116,15 @@ def is_gone(pid: int) -> bool:
 
 
 def test_the_output_of_a_process_that_ends_is_collected() -> None:
-    with Crew() as crew:
-        crew.start("a", python("print('one'); print('two')"))
-        assert crew.collect(0, soon()) == ["one", "two"]
-    with Crew() as crew, pytest.raises(LibraryError, match="a: .*no GPU"):
-        crew.start("a", python("import sys; sys.exit('no GPU')"))
-        crew.collect(0, soon())
-    with Crew() as crew, pytest.raises(LibraryError, match="a has not ended in time"):
-        crew.start("a", python(f"import signal, time; time.sleep({signal.SIGALRM * 10})"))
-        crew.collect(0, soon(0.1))
+    with ProcessGroup() as group:
+        group.start("a", python("print('one'); print('two')"))
+        assert group.collect(0, soon()) == ["one", "two"]
+    with ProcessGroup() as group, pytest.raises(LibraryError, match="a: .*no GPU"):
+        group.start("a", python("import sys; sys.exit('no GPU')"))
+        group.collect(0, soon())
+    with ProcessGroup() as group, pytest.raises(LibraryError, match="a has not ended in time"):
+        group.start("a", python(f"import signal, time; time.sleep({signal.SIGALRM * 10})"))
+        group.collect(0, soon(0.1))
 
 
 @given(

@@ -1,0 +1,101 @@
+"""The runner on the agents: no answer of an agent breaks it, and impossible times are refused."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from netprobe.core.errors import InputError
+from netprobe.core.hosts import make_host
+from netprobe.plan.costs import MODELS
+from netprobe.plan.costs.programs import compile_model
+from netprobe.probe.fleet.fleet import Member
+from netprobe.probe.records.result import HostOutcome
+from netprobe.verify.runner import StoppedRunError
+from netprobe.verify.wire import WireRunner
+
+
+class FakeConnection:
+    """Answers every request with the same message."""
+
+    lost = None
+
+    def __init__(self, answer: dict[str, Any]) -> None:
+        self.answer = answer
+        self.given_up: str | None = None
+
+    async def request(self, _message: dict[str, Any], _timeout_s: float) -> dict[str, Any]:
+        return dict(self.answer)
+
+    def lose(self, reason: str) -> None:
+        self.given_up = reason
+
+
+def wired(answer: dict[str, Any]) -> WireRunner:
+    members = []
+    for i in range(3):
+        member = Member(index=i, outcome=HostOutcome(host=make_host(f"h{i}")), address="127.0.0.1", port=9)
+        member.connection = FakeConnection(answer)  # type: ignore[assignment]
+        members.append(member)
+    return WireRunner(members, compile_model(MODELS["ring"], 3), [(0, 1, 2)], size_bytes=10)
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(1 << 70), 1 << 70)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.dictionaries(
+    st.sampled_from(["type", "durations_ns", "sent", "reason", "peer", "port", "actions", "faults"]), json_values
+))  # fmt: skip
+def test_no_answer_of_an_agent_breaks_the_controller(answer: dict[str, Any]) -> None:
+    async def both() -> None:
+        runner = wired(answer)
+        batch = await runner.repeat([0, 0], 1.0)
+        assert batch.reason or (len(batch.seconds) == 2 and min(batch.seconds) > 0)
+        with pytest.raises(StoppedRunError):  # it holds another number of actions, if nothing else
+            await runner.open()
+
+    asyncio.run(both())
+
+
+def test_a_time_that_cannot_be_is_not_believed() -> None:
+    good = {"durations_ns": [5, 7], "sent": 3, "reason": None, "peer": None}
+    batch = asyncio.run(wired(good).repeat([0, 0], 1.0))
+    assert batch.seconds == (5e-9, 7e-9) and batch.reason is None
+    for change in (
+        {"durations_ns": [5, 0]},
+        {"durations_ns": [5, 1 << 60]},
+        {"durations_ns": [5]},
+        {"sent": -1},
+    ):
+        runner = wired(good | change)
+        batch = asyncio.run(runner.repeat([0, 0], 1.0))
+        assert (
+            batch.seconds == () and batch.reason is not None and batch.reason.startswith("h0: the agent sent")
+        )
+        connection: Any = runner.members[0].connection
+        assert connection.given_up
+    named = asyncio.run(
+        wired(good | {"durations_ns": [5], "reason": "its connection broke", "peer": 2}).repeat([0, 0], 1)
+    )
+    assert named.seconds == (5e-9,) and named.reason == "h0 says of h2: its connection broke"
+
+
+def test_more_orders_than_an_agent_can_hold_are_refused() -> None:
+    program = compile_model(MODELS["ring"], 3)
+    members = wired({}).members
+    with pytest.raises(InputError, match=r"20000 orders of \d+ actions each: .* orders can be run"):
+        WireRunner(members, program, [(0, 1, 2)] * 20000, size_bytes=10)
+    assert WireRunner(members, program, [(0, 1, 2)] * 30, size_bytes=10).orders
