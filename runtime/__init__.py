@@ -1,8 +1,7 @@
-"""Scripts that a real library runs in its own process, one on each host.
+"""What runs inside a job.
 
-Each module stands alone: the standard library and the library it is for, Python 3.8 and later. netprobe sends the
-source of one to the hosts, so nothing of netprobe needs to be there.
+    scripts/    stand-alone scripts, one process on each host, each for one collective library
 
-    mpi_allreduce.py     Open MPI's MPI_Allreduce, by ctypes
-    gloo_allreduce.py    Gloo's all_reduce, by torch.distributed
+A library for training (an executor of plans, a hook, an optimizer) gets its own folder here, beside scripts/.
+Nothing in scripts/ imports it.
 """

@@ -86,6 +86,44 @@ def test_an_import_up_the_layers_breaks_the_contract(tree: Path) -> None:
     assert "netprobe.core.upwards" in done.stdout + done.stderr
 
 
+def test_a_cycle_between_siblings_breaks_the_contract_also_inside_functions(tree: Path) -> None:
+    inside = "def run() -> None:\n    import netprobe.core.second_half  # noqa: F401\n"
+    (tree / "core" / "first_half.py").write_text(inside)
+    (tree / "core" / "second_half.py").write_text("import netprobe.core.first_half  # noqa: F401\n")
+    done = lint_imports(tree)
+    assert done.returncode != 0
+    assert "first_half" in done.stdout and "second_half" in done.stdout
+
+
+def check_sizes(tree: Path) -> list[str]:
+    """The faults that scripts/check_sizes.py finds in a tree."""
+    done = subprocess.run(
+        [sys.executable, tree / "scripts" / "check_sizes.py"], capture_output=True, text=True, check=False
+    )
+    faults = done.stderr.splitlines()
+    assert done.returncode == (1 if faults else 0)
+    return faults
+
+
+def test_files_functions_and_parameter_lists_that_grow_too_large_are_refused(tree: Path) -> None:
+    before = set(check_sizes(tree))
+    names = ", ".join(f"p{i}" for i in range(9))
+    (tree / "core" / "long_file.py").write_text("x = 1\n" * 401)
+    (tree / "core" / "long_function.py").write_text("def run():\n" + "    x = 1\n" * 80)
+    (tree / "core" / "long_list.py").write_text(f"def run({names}):\n    pass\n")
+    (tree / "lab" / "switch" / "long_file.c").write_text("int x;\n" * 401)
+    (tree / "core" / "just_right.py").write_text(
+        f"def run({names[:-4]}):\n" + "    x = 1\n" * 79 + "x = 1\n" * 320
+    )
+    found = sorted(set(check_sizes(tree)) - before)
+    assert [fault.split(":")[0] for fault in found] == [
+        "core/long_file.py",
+        "core/long_function.py",
+        "core/long_list.py",
+        "lab/switch/long_file.c",
+    ]
+
+
 def test_a_heavy_import_at_the_top_of_a_module_is_refused(tree: Path) -> None:
     (tree / "embed" / "heavy.py").write_text("import torch\n")
     (tree / "plan" / "misplaced.py").write_text("def run() -> None:\n    import sklearn.cluster\n")
