@@ -61,6 +61,28 @@ def with_a_new_package(tree: Path) -> str:
     return "netprobe/probe/novel/inner/__init__.py"
 
 
+def install(wheel: Path, site: Path) -> Path:
+    """Install a wheel, and nothing else, into an empty folder."""
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", f"--target={site}", str(wheel)],
+        capture_output=True,
+        check=True,
+    )
+    return site
+
+
+def run_installed(site: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in ``folder``, with the copy in ``site`` before the editable install of this environment."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(site)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 def test_a_clone_without_symbolic_links_installs_and_runs_new_packages_and_all(
     tree: Path, tmp_path: Path
 ) -> None:
@@ -70,20 +92,28 @@ def test_a_clone_without_symbolic_links_installs_and_runs_new_packages_and_all(
     shipped = shipped_in(names_in(wheel))
     assert shipped == files_to_ship(tree) and new in shipped
 
-    site = tmp_path / "site"
-    subprocess.run(
-        [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", f"--target={site}", str(wheel)],
-        capture_output=True,
-        check=True,
-    )
-    # The copy comes before the editable install of this environment.
-    done = subprocess.run(
-        [sys.executable, "-c", "import netprobe.core, netprobe.cli; print(netprobe.core.__file__)"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(site)},
-        capture_output=True,
-        text=True,
-        check=False,
+    site = install(wheel, tmp_path / "site")
+    done = run_installed(
+        site, tmp_path, "-c", "import netprobe.core, netprobe.cli; print(netprobe.core.__file__)"
     )
     assert done.returncode == 0, done.stderr
     assert Path(done.stdout.strip()).is_relative_to(site)
+
+
+@pytest.mark.lab
+def test_an_installed_wheel_makes_a_lab_and_scans_it(tree: Path, tmp_path: Path) -> None:
+    site = install(build("wheel", tree, tmp_path / "dist"), tmp_path / "site")
+    work = tmp_path / "work"
+    work.mkdir()
+    name = f"wheel{os.getpid() % 10000}"
+    made = run_installed(site, work, "-m", "netprobe", "lab", "up", "pair", "--name", name)
+    try:
+        assert made.returncode == 0, made.stderr
+        reached = run_installed(site, work, "-m", "netprobe", "lab", "exec", name, "true")
+        assert reached.returncode == 0, reached.stderr
+        scanned = run_installed(site, work, "-m", "netprobe", "scan", "--lab", "pair", "--out", "out")
+        assert scanned.returncode == 0, scanned.stderr
+        assert (work / "out" / "scan.json").is_file()
+    finally:
+        ended = run_installed(site, work, "-m", "netprobe", "lab", "down", name)
+    assert ended.returncode == 0, ended.stderr
