@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from netprobe.lab.running.build import check_machine, down, down_all, temporary, up
 from netprobe.lab.running.fleet import Lab, find, list_labs, set_value
-from netprobe.lab.running.remains import Remains, remains
+from netprobe.lab.running.orphans import Orphan, orphans
 from netprobe.lab.spec.layout import LabHost, Layout, lay_out
 from netprobe.lab.spec.reader import example_names, load_spec, parse_spec
 from netprobe.lab.spec.spec import LabSpec
@@ -23,7 +23,7 @@ __all__ = [
     "LabHost",
     "LabSpec",
     "Layout",
-    "Remains",
+    "Orphan",
     "Truth",
     "check_machine",
     "down",
@@ -35,8 +35,8 @@ __all__ = [
     "load_spec",
     "load_truth",
     "make_truth",
+    "orphans",
     "parse_spec",
-    "remains",
     "set_value",
     "temporary",
     "up",

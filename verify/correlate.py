@@ -1,4 +1,4 @@
-"""Whether what was predicted and what was measured rank orders alike: Kendall's tau-b, and Spearman's coefficient.
+"""Whether predicted and measured costs sort orders the same way: Kendall's tau-b, and Spearman's coefficient.
 
 Table 6.4 of the dissertation has Spearman's. Where predictions are equal no measurement can agree with them, so
 tau-b has a ceiling below 1, which is given with it.

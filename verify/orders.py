@@ -1,6 +1,6 @@
 """Orders at given places in the range of predicted costs (dissertation, section 6.3.2).
 
-The i-th of K orders lies at i/K of the way from the cheapest order known, the plan's, to the dearest one that
+The i-th of K orders lies at i/K of the way from the cheapest order known, the plan's, to the most expensive one that
 a search finds. Random orders alone would crowd near the upper end: the pool holds those on random walks away from
 both ends.
 """
@@ -27,7 +27,7 @@ STALE = 30
 
 @dataclass(frozen=True, kw_only=True)
 class PlacedOrder:
-    """``order[rank]`` is a host; ``percentile`` where its cost lies between the cheapest and the dearest."""
+    """``order[rank]`` is a host; ``percentile`` where its cost lies between the cheapest and the most expensive."""
 
     order: tuple[int, ...]
     cost: float
@@ -43,7 +43,7 @@ def spread_orders(best: tuple[int, ...], price: Price, count: int, *, seed: int 
         raise InputError(f"{count} orders: 2 to {MOST_ORDERS} are allowed")
     rng = np.random.default_rng(seed)
     start = np.array(best, dtype=np.intp)
-    worst = dearest(start, price, rng)
+    worst = most_expensive(start, price, rng)
     pool = np.unique(np.concatenate([walks(start, rng), walks(worst, rng), worst[None]]), axis=0)
     costs = price(pool)
     low, high = float(price(start[None])[0]), float(costs.max())
@@ -63,7 +63,7 @@ def spread_orders(best: tuple[int, ...], price: Price, count: int, *, seed: int 
     return sorted(found, key=lambda one: one.cost)
 
 
-def dearest(start: Ranks, price: Price, rng: np.random.Generator) -> Ranks:
+def most_expensive(start: Ranks, price: Price, rng: np.random.Generator) -> Ranks:
     """A dear order: of many random swaps the one that costs most, until none costs more."""
     if len(start) < 3:
         return start

@@ -1,6 +1,6 @@
 """How many times faster one order is than another, from repetitions made in turn.
 
-Each repetition is compared with its neighbour in time, so that whatever drifts meets both. The ratio is the geometric
+Each repetition is compared with its neighbour in time, so that drift affects both. The ratio is the geometric
 mean over the pairs; its interval of 95 % is Student's, over the logarithms.
 """
 

@@ -76,19 +76,19 @@ def list_(json: JsonOption = False, quiet: QuietOption = False) -> int:
     from netprobe import lab
     from netprobe.report.units import count
 
-    labs, remains = lab.list_labs(), lab.remains()
+    labs, orphans = lab.list_labs(), lab.orphans()
     lines = [
         f"{item.name}  {item.status}  {count(len(item.hosts), 'host')}  {item.directory}" for item in labs
     ]
     lines += [
         f"{item.name}  broken  {item.reason} (netprobe lab down {item.name} removes the rest)"
-        for item in remains
+        for item in orphans
     ]
     output.say(*(lines or ["no lab is up"]))
     output.result(
         {
             "labs": [_summary(item) for item in labs],
-            "remains": [{"name": item.name, "reason": item.reason} for item in remains],
+            "remains": [{"name": item.name, "reason": item.reason} for item in orphans],
         }
     )
     return 0

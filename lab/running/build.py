@@ -28,7 +28,7 @@ from netprobe.lab.kernel import (
 )
 from netprobe.lab.running import access
 from netprobe.lab.running.fleet import TRUTH_FILE, Lab, find, unknown_lab
-from netprobe.lab.running.remains import names_without_directory, namespaces_by_name, switches_by_name
+from netprobe.lab.running.orphans import names_without_directory, namespaces_by_name, switches_by_name
 from netprobe.lab.spec.fields import check_name
 from netprobe.lab.spec.layout import Layout, lay_out
 from netprobe.lab.spec.spec import LabSpec
@@ -50,7 +50,7 @@ from netprobe.lab.truth import make_truth
 def up(spec: LabSpec, *, seed: int = 0, name: str | None = None, sshd: bool | None = None) -> Lab:
     """Make a lab and leave it running.
 
-    ``name`` and ``sshd`` override the spec's. Remains of a lab of that name that was never finished, or
+    ``name`` and ``sshd`` override the spec's. What is left of a lab of that name that was never finished, or
     lost its switch, are removed first. Raises PlatformError when this machine cannot hold a lab (not root,
     no compiler, ...), OutputExistsError when a lab of that name runs; whatever it raises, Ctrl-C included,
     nothing is left behind.

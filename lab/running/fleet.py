@@ -10,7 +10,7 @@ from typing import Literal
 from netprobe.core.errors import InputError
 from netprobe.lab.kernel import enter_argv, find_program, namespace_path, require_root
 from netprobe.lab.running import access, setting
-from netprobe.lab.running.remains import names_without_directory, why_unreadable
+from netprobe.lab.running.orphans import names_without_directory, why_unreadable
 from netprobe.lab.running.setting import some
 from netprobe.lab.spec.layout import LabHost, Layout, lay_out
 from netprobe.lab.spec.spec import LabSpec
@@ -116,7 +116,7 @@ def find(name: str) -> Lab:
 
 
 def list_labs() -> list[Lab]:
-    """All labs on this machine that can be read, by name, broken ones included; remains.py has the others."""
+    """All labs on this machine that can be read, by name, broken ones included; orphans.py has the others."""
     require_root()
     return [lab for lab in map(_read, lab_names()) if lab is not None]
 

@@ -81,7 +81,7 @@ class Timing:
 
 
 def interleaved(orders: int) -> Iterator[int]:
-    """A B C C B A A B C ...: whatever drifts meets all orders alike. Never ends."""
+    """A B C C B A A B C ...: whatever drifts affects all orders equally. Never ends."""
     while True:
         yield from range(orders)
         yield from reversed(range(orders))

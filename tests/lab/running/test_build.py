@@ -16,7 +16,7 @@ import pytest
 
 from netprobe.cli.entry import run
 from netprobe.core.errors import InputError, OutputExistsError, PlatformError
-from netprobe.lab import Lab, down, down_all, find, list_labs, load_spec, parse_spec, remains, temporary, up
+from netprobe.lab import Lab, down, down_all, find, list_labs, load_spec, orphans, parse_spec, temporary, up
 from netprobe.lab.state import LABS, directory_of, lab_names
 
 NAME = f"t{os.getpid()}"
@@ -263,7 +263,7 @@ class TestRealLabs:
         inside = subprocess.Popen(lab.exec_argv(lab.hosts[0].name, command), stdout=subprocess.PIPE)
         assert inside.stdout is not None and inside.stdout.readline() == b"in\n"  # or it would find no lab
         damage(lab)
-        assert [one.reason for one in remains() if one.name == NAME and reason in one.reason]
+        assert [one.reason for one in orphans() if one.name == NAME and reason in one.reason]
         assert NAME not in [one.name for one in list_labs()]
         assert run(["lab", "list"]) == 0
         assert f"netprobe lab down {NAME}" in capsys.readouterr().out
@@ -274,7 +274,7 @@ class TestRealLabs:
                 up(PAIR, name=NAME)
         down(NAME)
         assert inside.wait(60) == -signal.SIGKILL
-        assert NAME not in [one.name for one in remains()]
+        assert NAME not in [one.name for one in orphans()]
 
     def test_a_lab_whose_hosts_were_deleted_by_hand_is_broken_and_removed_whole(self) -> None:
         lab = up(PAIR, name=NAME)
@@ -291,9 +291,9 @@ class TestRealLabs:
         _delete_directory(lab)
         for name in lab.layout.namespaces:
             subprocess.run(["ip", "netns", "del", name], check=True)
-        assert NAME in [one.name for one in remains()]
+        assert NAME in [one.name for one in orphans()]
         down(NAME)
-        assert NAME not in [one.name for one in remains()]
+        assert NAME not in [one.name for one in orphans()]
 
 
 @pytest.mark.lab

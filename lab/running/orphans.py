@@ -21,18 +21,18 @@ from netprobe.lab.switch.control import SOCKET_FILE, SWITCH_COMMAND
 
 
 @dataclass(frozen=True, kw_only=True)
-class Remains:
+class Orphan:
     """What is left of a lab that cannot be used, and why it cannot."""
 
     name: str
     reason: str
 
 
-def remains() -> list[Remains]:
+def orphans() -> list[Orphan]:
     """Every lab of which something is left and which cannot be read, by name."""
     found = {name: why_unreadable(name) for name in lab_names()}
     found |= dict.fromkeys(names_without_directory(), "its directory was deleted")
-    return [Remains(name=name, reason=reason) for name, reason in sorted(found.items()) if reason]
+    return [Orphan(name=name, reason=reason) for name, reason in sorted(found.items()) if reason]
 
 
 def why_unreadable(name: str) -> str:
