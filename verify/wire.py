@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from netprobe.core.errors import InputError
 from netprobe.plan.schedule.actions import NOBODY, CollectiveProgram
 from netprobe.probe.agent.collective.run import barrier_rounds
-from netprobe.probe.agent.messages import ProtocolError
+from netprobe.probe.agent.messages import CONNECTION, RUN_CODES, ProtocolError
 from netprobe.probe.fleet.connection import AgentLostError, TaskFailedError, text_field, whole_field
 from netprobe.probe.fleet.fleet import Member, opened_port
 from netprobe.verify.runner import Batch, StoppedRunError
@@ -36,9 +36,10 @@ _LIMIT = 1 << 62
 
 
 class _Ran(NamedTuple):
-    """What a member says: times in ns, why it could not go on, and whom that is about."""
+    """A member's answer: times in ns, why it ended early (a code and a text), and the host that this concerns."""
 
     times: list[int]
+    code: str | None
     reason: str | None
     about: str | None
 
@@ -118,10 +119,13 @@ class WireRunner:
             reason = text_field(answer, "reason")
             if reason is None and len(times) < len(sequence):
                 raise ProtocolError(f"{len(times)} times of {len(sequence)} repetitions")
+            code = text_field(answer, "code")
+            if (reason is None) != (code is None) or (code is not None and code not in RUN_CODES):
+                raise ProtocolError(f"a run's code {code!r} for the reason {reason!r}")
             about = None
             if reason is not None and answer.get("peer") is not None:
                 about = self._name(whole_field(answer, "peer", len(self.members) - 1))
-            return _Ran(times, reason, about)
+            return _Ran(times, code, reason, about)
 
         results: list[_Ran | str] = await asyncio.gather(
             *(self._guarded(run(place), place) for place in range(len(self.members)))
@@ -152,7 +156,7 @@ class WireRunner:
             elif result.reason is not None:
                 about = "" if result.about is None else f" says of {result.about}"
                 text = f"{self._name(place)}{about}: {result.reason}"
-                (ended if result.about is not None and "connection" in result.reason else own).append(text)
+                (ended if result.about is not None and result.code == CONNECTION else own).append(text)
         return next(iter([*lost, *own, *ended]), None)
 
     def _meetings(self) -> tuple[list[set[int]], list[set[int]]]:

@@ -8,6 +8,7 @@ whose signal ends the process by itself: no thread need be alive for it, so a hu
 # ruff: noqa: TID251 (relative imports: on a host the package has another name)
 from __future__ import annotations
 
+import errno
 import os
 import queue
 import signal
@@ -15,7 +16,7 @@ import sys
 import threading
 
 from . import addresses, dial, identity, messages, tasks
-from .messages import AGENT_VERSION, PROTOCOL
+from .messages import AGENT_VERSION, BAD_REQUEST, INTERNAL, OS_ERROR, PERMISSION, PROTOCOL
 from .stamp.sender import errno_text
 
 TYPE_CHECKING = False
@@ -90,13 +91,15 @@ class Agent:
                 self._write(messages.samples_frame(task, samples))
             self._send(dict(answer, id=task))
         except OSError as error:
-            self._send({"type": "failed", "id": task, "reason": errno_text(error)})
+            code = PERMISSION if error.errno in (errno.EPERM, errno.EACCES) else OS_ERROR
+            self._send({"type": "failed", "id": task, "code": code, "reason": errno_text(error)})
         except Exception as error:
             import traceback  # a fifth of the agent's start
 
             last = traceback.format_exc(limit=-2)[-2000:]
+            code = BAD_REQUEST if isinstance(error, ValueError) else INTERNAL
             reason = "%s: %s" % (type(error).__name__, error)
-            self._send({"type": "failed", "id": task, "reason": reason, "traceback": last})
+            self._send({"type": "failed", "id": task, "code": code, "reason": reason, "traceback": last})
 
     def _send(self, message: dict[str, Any]) -> None:
         self._write(messages.json_frame(message))

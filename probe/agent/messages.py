@@ -15,10 +15,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Raised whenever an agent and a controller of different versions would misunderstand each other."""
 
 AGENT_VERSION = "1.0"
+
+PERMISSION, OS_ERROR, BAD_REQUEST, INTERNAL = "permission", "os_error", "bad_request", "internal"
+FAILURE_CODES = (PERMISSION, OS_ERROR, BAD_REQUEST, INTERNAL)
+"""``code`` of a ``failed`` answer: why a task could not be done, for programs; ``reason`` says it for people."""
+
+CONNECTION, PEER, TIMEOUT, STOPPED, RUN = "connection", "peer", "timeout", "stopped", "run"
+RUN_CODES = (CONNECTION, PEER, TIMEOUT, STOPPED, RUN)
+"""``code`` of a ``ran`` answer with a ``reason``: a lost connection, a peer that sent something invalid, out of time,
+closed by the controller, or an error in this rank's own run."""
 
 JSON_FRAME = 1
 SAMPLES_FRAME = 2

@@ -40,7 +40,11 @@ class AgentLostError(Exception):
 
 
 class TaskFailedError(Exception):
-    """The agent is well, and could not do what it was asked."""
+    """The agent is up and could not do the task; ``code`` is one of ``messages.FAILURE_CODES``."""
+
+    def __init__(self, reason: str, code: str = messages.INTERNAL) -> None:
+        self.code = code
+        super().__init__(reason)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,7 +266,9 @@ class Connection:
         if asked is None:
             self._count_stray()
         elif message["type"] == "failed":
-            asked.take(TaskFailedError(_text(message.get("reason"))))
+            code = text_field(message, "code")
+            known = code if code in messages.FAILURE_CODES else messages.INTERNAL
+            asked.take(TaskFailedError(_text(message.get("reason")), known))
         else:
             asked.answered = True
             message["samples"] = asked.came or b""

@@ -18,7 +18,7 @@ from typing import Any
 
 from netprobe.core.errors import PlatformError
 from netprobe.core.system.install import install_command
-from netprobe.probe.agent.messages import ProtocolError
+from netprobe.probe.agent.messages import PERMISSION, ProtocolError
 from netprobe.probe.fleet.connection import AgentLostError, TaskFailedError
 from netprobe.probe.fleet.fleet import Member
 
@@ -97,7 +97,7 @@ async def _ready(
         await _send(member, limit)
         await member.connection.request(message | {"address": member.address}, READY_TIMEOUT_S)
     except TaskFailedError as error:
-        if "(EPERM)" in str(error) or "(EACCES)" in str(error):
+        if error.code == PERMISSION:
             return f"it may not open a raw socket (EPERM): give its agent CAP_NET_RAW (root has it), or use {instead}"
         return f"it cannot probe with scapy: {error}"
     except (AgentLostError, ProtocolError) as error:

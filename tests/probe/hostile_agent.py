@@ -53,7 +53,7 @@ def samples(task: int, records: list[tuple[int, int, int]]) -> None:
 def hello(**changes: Any) -> dict[str, Any]:
     message = {
         "type": "hello",
-        "protocol": 1,
+        "protocol": 2,
         "agent": "1.0",
         "python": "3.12.1",
         "hostname": "h",
@@ -111,12 +111,19 @@ def nothing(_message: dict[str, Any]) -> None:
 
 def escapes() -> None:
     words = {"hostname": ESCAPES, "kernel": ESCAPES, "python": ESCAPES, "agent": ESCAPES}
-    serve(nothing, lambda m: send({"type": "failed", "id": m["id"], "reason": ESCAPES}), **words)
+    serve(
+        nothing,
+        lambda m: send({"type": "failed", "id": m["id"], "code": ESCAPES, "reason": ESCAPES}),
+        **words,
+    )
 
 
 def failing() -> None:
     """Up and willing, but for what it says."""
-    serve(lambda m: send({"type": "failed", "id": m["id"], "reason": ESCAPES}), hostname=ESCAPES)
+    serve(
+        lambda m: send({"type": "failed", "id": m["id"], "code": ESCAPES, "reason": ESCAPES}),
+        hostname=ESCAPES,
+    )
 
 
 def flood() -> None:
@@ -161,11 +168,11 @@ ROLES: dict[str, Callable[[], Any]] = {
     "huge": lambda: write(b"\x01\xff\xff\xff\xff" + b"x" * 100000),
     "slow": slow_hello,
     "deep": lambda: send(
-        b'{"type":"hello","protocol":1,"pid":1,"agent":' + b"[" * 400000 + b"]" * 400000 + b"}"
+        b'{"type":"hello","protocol":2,"pid":1,"agent":' + b"[" * 400000 + b"]" * 400000 + b"}"
     ),
     "nested": lambda: serve(nothing, hostname=json.loads("[" * 900 + "]" * 900), protocol=[[]]),
     "types": lambda: send(hello(pid="x", hostname=["a"], python={}, addresses={"a": 1})),
-    "digits": lambda: send(b'{"type":"hello","protocol":1,"pid":' + b"9" * 100000 + b"}"),
+    "digits": lambda: send(b'{"type":"hello","protocol":2,"pid":' + b"9" * 100000 + b"}"),
     "addresses": lambda: send(hello(addresses=[{"address": "10.0.0.1"}] * 5000)),
     "escapes": escapes,
     "failing": failing,

@@ -88,8 +88,8 @@ def test_garbage_ends_in_a_protocol_error_or_a_short_read(data: bytes) -> None:
 def test_a_hello_of_any_shape_is_taken_or_refused_and_no_more(value: Any) -> None:
     for hello in (
         {"type": "hello", "protocol": value},
-        {"type": "hello", "protocol": 1, "addresses": value, "pid": 1},
-        {"type": "hello", "protocol": 1, "addresses": [value], "pid": value},
+        {"type": "hello", "protocol": messages.PROTOCOL, "addresses": value, "pid": 1},
+        {"type": "hello", "protocol": messages.PROTOCOL, "addresses": [value], "pid": value},
     ):
         try:
             parse_hello(json.loads(json.dumps(hello)))
@@ -120,5 +120,5 @@ def test_samples_whose_sizes_disagree_are_refused() -> None:
 
 
 def test_another_protocol_version_is_one_clear_line() -> None:
-    with pytest.raises(ProtocolError, match=r"speaks version 99 .* this netprobe version 1"):
+    with pytest.raises(ProtocolError, match=rf"99 .*{messages.PROTOCOL}\b"):
         parse_hello({"type": "hello", "protocol": 99})

@@ -57,7 +57,8 @@ json_values = st.recursive(
 
 @settings(deadline=None, max_examples=40)
 @given(st.dictionaries(
-    st.sampled_from(["type", "durations_ns", "sent", "reason", "peer", "port", "actions", "faults"]), json_values
+    st.sampled_from(["type", "durations_ns", "sent", "code", "reason", "peer", "port", "actions", "faults"]),
+    json_values,
 ))  # fmt: skip
 def test_no_answer_of_an_agent_breaks_the_controller(answer: dict[str, Any]) -> None:
     async def both() -> None:
@@ -79,6 +80,8 @@ def test_a_time_that_cannot_be_is_not_believed() -> None:
         {"durations_ns": [5, 1 << 60]},
         {"durations_ns": [5]},
         {"sent": -1},
+        {"reason": "without a code"},
+        {"code": "dance", "reason": "of an unknown code"},
     ):
         runner = wired(good | change)
         batch = asyncio.run(runner.repeat([0, 0], 1.0))
@@ -88,7 +91,9 @@ def test_a_time_that_cannot_be_is_not_believed() -> None:
         connection: Any = runner.members[0].connection
         assert connection.given_up
     named = asyncio.run(
-        wired(good | {"durations_ns": [5], "reason": "its connection broke", "peer": 2}).repeat([0, 0], 1)
+        wired(
+            good | {"durations_ns": [5], "code": "connection", "reason": "its connection broke", "peer": 2}
+        ).repeat([0, 0], 1)
     )
     assert named.seconds == (5e-9,) and named.reason == "h0 says of h2: its connection broke"
 

@@ -18,6 +18,7 @@ import socket
 import struct
 import time
 
+from ..messages import CONNECTION, PEER, RUN, STOPPED, TIMEOUT
 from .links import NOTHING
 from .program import DELIVER, FETCH, RECEIVE, Merge, RankProgram
 
@@ -37,10 +38,11 @@ _POLL_MS = 250
 
 
 class CollectiveError(Exception):
-    """A run that cannot go on, and the peer that it is about (its place among the members, or None)."""
+    """A run that has to end: a code of ``messages.RUN_CODES`` and the peer it concerns (place among the members)."""
 
-    def __init__(self, text: str, peer: int | None = None) -> None:
+    def __init__(self, code: str, text: str, peer: int | None = None) -> None:
         super().__init__(text)
+        self.code = code
         self.peer = peer
 
 
@@ -128,7 +130,7 @@ class Interpreter:
         due = number < barrier_rounds(self.members) and source == link.peer and link.key[1] == 0
         ahead = repetition - self.repetition
         if not due or not 0 <= ahead <= 1 or (repetition, number) in self.met:
-            raise CollectiveError("it came to a barrier that nobody is at", link.peer)
+            raise CollectiveError(PEER, "it came to a barrier that nobody is at", link.peer)
         self.met.add((repetition, number))
 
     # A repetition.
@@ -174,7 +176,7 @@ class Interpreter:
                         self.push.append(link)
                     continue
             except ValueError as error:
-                raise CollectiveError(str(error)) from None
+                raise CollectiveError(RUN, str(error)) from None
             todo += self._end(action)
 
     def _end(self, action: int) -> list[int]:
@@ -190,7 +192,7 @@ class Interpreter:
     def _link(self, key: tuple[int, int]) -> Link:
         link = self.links.get(key)
         if link is None:
-            raise CollectiveError("there is no connection of channel %d" % key[1], key[0])
+            raise CollectiveError(CONNECTION, "there is no connection of channel %d" % key[1], key[0])
         return link
 
     # Input and output.
@@ -207,9 +209,9 @@ class Interpreter:
                 self._send(link)
         self._push()
         if self.stopped:
-            raise CollectiveError("it was stopped")
+            raise CollectiveError(STOPPED, "it was stopped")
         if time.monotonic_ns() > until:
-            raise CollectiveError("it took too long: %s" % self._missing())
+            raise CollectiveError(TIMEOUT, "it took too long: %s" % self._missing())
 
     def _push(self) -> None:
         while self.push:
@@ -243,7 +245,7 @@ class Interpreter:
         try:
             parts = self.merge.sent(action)
         except ValueError as error:
-            raise CollectiveError(str(error)) from None
+            raise CollectiveError(RUN, str(error)) from None
         link.out_left, link.sending = program.size(first, last), action
         link.head = self._header(DATA, program.number, first, last, link.out_left, parts)
         return True
@@ -274,7 +276,9 @@ class Interpreter:
         except BlockingIOError:
             pass
         except OSError as error:
-            raise CollectiveError("its connection broke: %s" % error.strerror, link.peer) from None
+            raise CollectiveError(
+                CONNECTION, "its connection broke: %s" % error.strerror, link.peer
+            ) from None
         self._watch(link, link.events | select.POLLOUT)
 
     def _receive(self, link: Link) -> None:
@@ -286,7 +290,7 @@ class Interpreter:
                     got = link.sock.recv(1, socket.MSG_PEEK)  # only an end is news of one that waits
                     if got:
                         return
-                    raise CollectiveError("its connection ended", link.peer)
+                    raise CollectiveError(CONNECTION, "its connection ended", link.peer)
                 if link.receiving != NOTHING:
                     count = link.sock.recv_into(self.scratch, min(link.in_left, BLOCK_BYTES))
                     link.in_left -= count
@@ -295,7 +299,7 @@ class Interpreter:
                     count = link.sock.recv_into(memoryview(head)[link.got :])
                     link.got += count
                 if not count:
-                    raise CollectiveError("its connection ended", link.peer)
+                    raise CollectiveError(CONNECTION, "its connection ended", link.peer)
                 moved += count
                 if link.receiving != NOTHING:
                     if not link.in_left:
@@ -305,20 +309,22 @@ class Interpreter:
         except BlockingIOError:
             return
         except OSError as error:
-            raise CollectiveError("its connection broke: %s" % error.strerror, link.peer) from None
+            raise CollectiveError(
+                CONNECTION, "its connection broke: %s" % error.strerror, link.peer
+            ) from None
 
     def _headed(self, link: Link) -> None:
         """A whole header is there."""
         kind, mask, repetition, _program, first, _last, payload = HEADER.unpack_from(self.heads[link])
         if mask != self.mask_bytes or kind not in (DATA, BARRIER):
-            raise CollectiveError("it sent what is no message", link.peer)
+            raise CollectiveError(PEER, "it sent what is no message", link.peer)
         if kind == BARRIER:
             link.got = 0
             if payload:
-                raise CollectiveError("it sent what is no message", link.peer)
+                raise CollectiveError(PEER, "it sent what is no message", link.peer)
             self._reached(link, repetition, first)
         elif repetition != self.repetition:
-            raise CollectiveError("it sent a message of another repetition", link.peer)
+            raise CollectiveError(PEER, "it sent a message of another repetition", link.peer)
         elif not self.running:  # it has left the barrier that this rank is still at
             link.held = True
             self._watch(link, link.events & ~select.POLLIN)
@@ -332,14 +338,14 @@ class Interpreter:
         _kind, _mask, _repetition, number, first, last, payload = HEADER.unpack_from(head)
         places = program.receives.get(link.key, ())
         if link.next_in >= len(places):
-            raise CollectiveError("it sent a message that nobody waits for", link.peer)
+            raise CollectiveError(PEER, "it sent a message that nobody waits for", link.peer)
         action = places[link.next_in]
         due = (program.number, program.first[action], program.last[action])
         if (number, first, last) != due or payload != program.size(first, last):
-            raise CollectiveError("it sent another message than the one that is due", link.peer)
+            raise CollectiveError(PEER, "it sent another message than the one that is due", link.peer)
         link.parts = int.from_bytes(head[HEADER.size :], "little")
         if not 0 < link.parts <= self.merge.whole:
-            raise CollectiveError("it sent the parts of ranks that there are not", link.peer)
+            raise CollectiveError(PEER, "it sent the parts of ranks that there are not", link.peer)
         link.got = 0
         link.receiving, link.in_left = action, payload
         if not payload:

@@ -113,13 +113,13 @@ def run(message: dict[str, Any], resources: dict[str, Any]) -> Answer:
         raise ValueError("a program for another number of members than %d" % interpreter.members)
     until = time.monotonic_ns() + min(int(message["limit_ns"]), MAX_LIMIT_NS)
     durations = []  # type: list[int]
-    reason, peer = None, None
+    code, reason, peer = None, None, None
     sent, received = interpreter.sent_bytes, interpreter.received_bytes
     here.idle.clear()
     try:
         interpreter.run(programs, durations, until)
     except CollectiveError as error:
-        reason, peer = str(error), error.peer
+        code, reason, peer = error.code, str(error), error.peer
         here.interpreter = None
         interpreter.close()  # so that the others know
     finally:
@@ -129,6 +129,7 @@ def run(message: dict[str, Any], resources: dict[str, Any]) -> Answer:
         "durations_ns": durations,
         "sent": interpreter.sent_bytes - sent,
         "received": interpreter.received_bytes - received,
+        "code": code,
         "reason": reason,
         "peer": peer,
     }

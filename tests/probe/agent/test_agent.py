@@ -131,7 +131,8 @@ def test_an_agent_answers_an_unknown_task_and_lives(start_agent: StartAgent) -> 
     agent = start_agent()
     agent.send({"type": "dance", "id": 5})
     answer = agent.next()
-    assert (answer["type"], answer["id"]) == ("failed", 5) and "dance" in answer["reason"]
+    assert (answer["type"], answer["id"], answer["code"]) == ("failed", 5, messages.BAD_REQUEST)
+    assert "dance" in answer["reason"]
     agent.send({"type": "probe", "id": 6, "address": "nonsense"})
     assert agent.next()["type"] == "failed"
     assert open_port(agent) > 0

@@ -76,8 +76,8 @@ async def nothing(_connection: Connection, _channel: FakeChannel, _lost: list[st
     ("first", "reason"),
     [
         (
-            messages.json_frame({**HELLO, "protocol": 2}),
-            "version 2 of the protocol and this netprobe version 1",
+            messages.json_frame({**HELLO, "protocol": 1}),
+            "version 1 of the protocol and this netprobe version 2",
         ),
         (messages.json_frame({"type": "pong"}), "hello is needed"),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "unknown kind 72"),
@@ -101,7 +101,7 @@ def test_answers_find_their_requests() -> None:
         await asyncio.sleep(0)
         channel.reader.feed_data(
             messages.samples_frame(1, [(1, 2, 3)])
-            + messages.json_frame({"type": "failed", "id": 2, "reason": "no\nroute"})
+            + messages.json_frame({"type": "failed", "id": 2, "code": "permission", "reason": "no\nroute"})
             + messages.json_frame({"type": "done", "id": 1})
         )
         assert (await one)["samples"].tolist() == [[1, 2, 3]]
