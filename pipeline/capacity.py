@@ -157,30 +157,35 @@ def build_capacity(
             for place, (group, members) in enumerate(zip(map_.groups, groups, strict=True))
         ],
         warnings=([ONE_GROUP] if len(groups) == 1 and len(names) > 1 else []) + _warnings(resources),
-        tests=[
-            CapacityTest(
-                kind=reading.experiment.kind,
-                group=None if reading.experiment.group is None else ids[reading.experiment.group],
-                started_s=started,
-                duration_s=options.seconds,
-                flows=[
-                    TestedFlow(
-                        src=names[src],
-                        dst=names[dst],
-                        streams=options.streams,
-                        bytes_per_s=None if result.reason else result.bytes_per_s,
-                        flags=["cpu_bound"] * result.cpu_bound + ["short"] * result.short,
-                        reason=result.reason,
-                    )
-                    for (src, dst), result in zip(reading.experiment.flows, results, strict=True)
-                ],
-            )
-            for reading, results, started in zip(
-                outcome.readings, outcome.flows, outcome.started_s, strict=True
-            )
-        ],
+        tests=_tests(outcome, names, ids, options),
         duration_s=outcome.duration_s,
     )
+
+
+def _tests(
+    outcome: CapacityOutcome, names: Sequence[str], ids: Sequence[str], options: CapacityOptions
+) -> list[CapacityTest]:
+    """Every test that ran, with its flows by host name."""
+    return [
+        CapacityTest(
+            kind=reading.experiment.kind,
+            group=None if reading.experiment.group is None else ids[reading.experiment.group],
+            started_s=started,
+            duration_s=options.seconds,
+            flows=[
+                TestedFlow(
+                    src=names[src],
+                    dst=names[dst],
+                    streams=options.streams,
+                    bytes_per_s=None if result.reason else result.bytes_per_s,
+                    flags=["cpu_bound"] * result.cpu_bound + ["short"] * result.short,
+                    reason=result.reason,
+                )
+                for (src, dst), result in zip(reading.experiment.flows, results, strict=True)
+            ],
+        )
+        for reading, results, started in zip(outcome.readings, outcome.flows, outcome.started_s, strict=True)
+    ]
 
 
 def oversubscription(group: Group, hosts: Sequence[Estimate], up: Estimate) -> Oversubscription:
