@@ -14,6 +14,7 @@ from netprobe.core.documents.matrix import FloatMatrix
 from netprobe.core.documents.scan import Measurement, RttStatistics, Scan, ScannedHost, VisitTable
 from netprobe.pipeline import map_scan, plan_order
 from netprobe.pipeline.planning.held_out import readings_of
+from netprobe.pipeline.planning.plan_order import PlanRequest
 from netprobe.plan.costs import LinkCost, cost_model, latency_only
 from netprobe.plan.search.anneal_kernels import kernels
 from netprobe.plan.search.leaves import leaf_order
@@ -88,7 +89,7 @@ def ratios(
     plans, seconds = {}, {}
     for name in algorithms:
         began = time.perf_counter()
-        plans[name] = plan_order(map_, readings=readings, algorithm=name, seed=seed)
+        plans[name] = plan_order(map_, PlanRequest(algorithm=name, seed=seed), readings=readings)
         seconds[name] = time.perf_counter() - began
     orders = {
         name: np.array([range(hosts), shuffled, leaf, [index[host] for host in plan.order]])

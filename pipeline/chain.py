@@ -25,7 +25,7 @@ from netprobe.pipeline.capacity import NoCapacityError, measure_capacity
 from netprobe.pipeline.exporting import Exported, export_hostfile
 from netprobe.pipeline.mapping.coincidence import coincidences
 from netprobe.pipeline.mapping.map_scan import MapOptions, map_scan
-from netprobe.pipeline.planning.plan_order import plan_order
+from netprobe.pipeline.planning.plan_order import PlanRequest, plan_order
 from netprobe.pipeline.planning.predicting import has_all_rates
 from netprobe.pipeline.scanning.estimating import estimate_scan
 from netprobe.pipeline.scanning.measuring import Measuring, phases_for
@@ -33,7 +33,7 @@ from netprobe.pipeline.scanning.resuming import find_earlier
 from netprobe.pipeline.scanning.scan import scan
 from netprobe.pipeline.truth.scoring import Score, score_map
 from netprobe.pipeline.verifying.verify_order import NothingVerifiedError, verify_order
-from netprobe.plan.order.order import checked_model
+from netprobe.plan.order.strategies import strategy_of
 from netprobe.probe.capacity.run import MOST_AT_ONCE, CapacityOptions
 from netprobe.probe.fleet.addressing import check_given
 from netprobe.probe.launchers.launch import Launcher
@@ -100,7 +100,7 @@ class Chain:
 
 def check_chain(options: ChainOptions, hosts: Sequence[Host]) -> None:
     """Refuse, before a packet leaves, what a later stage could not do. Raises InputError."""
-    checked_model(options.algorithm, options.objective)
+    strategy_of(options.algorithm, options.objective)
     if options.root is not None and options.root not in {host.name for host in hosts}:
         raise InputError(f"--root {options.root!r} is none of the {count(len(hosts), 'host')}")
     if options.map.k is not None and options.map.k > len(hosts):
@@ -185,12 +185,11 @@ def run_chain(
     on_stage("plan")
     planned = plan_order(
         mapped,
+        PlanRequest(
+            algorithm=options.algorithm, objective=options.objective, root=options.root, seed=options.seed
+        ),
         scan=scanned,
         capacity=capacity if capacity is not None and has_all_rates(mapped, capacity) else None,
-        algorithm=options.algorithm,
-        objective=options.objective,
-        root=options.root,
-        seed=options.seed,
     )
     files.save(planned, folder / files.PLAN)
     chain = replace(chain, plan=planned)

@@ -21,10 +21,12 @@
 A new kind of plan is a module that ends with one ``register`` call and is imported here.
 """
 
-from netprobe.plan.order.cross_validation import Fold, HeldOutReadings, Links
-from netprobe.plan.order.link_costs import links_of, message_bytes, one_way_cost_s
+from netprobe.plan.order.advice import Advice, advice_of
+from netprobe.plan.order.link_costs import Links, links_of, message_bytes, one_way_cost_s
 from netprobe.plan.order.order import build_order_plan
 from netprobe.plan.order.order_proof import prove_against_map
+from netprobe.plan.order.readings import Fold, HeldOutReadings
+from netprobe.plan.order.request import OrderRequest
 from netprobe.plan.registry import (
     PlanKind,
     load_plan,
@@ -37,11 +39,14 @@ from netprobe.plan.registry import (
 from netprobe.plan.search.ring import RingSolution, crossings, ring_cost, solve_ring
 
 __all__ = [
+    "Advice",
     "Fold",
     "HeldOutReadings",
     "Links",
+    "OrderRequest",
     "PlanKind",
     "RingSolution",
+    "advice_of",
     "build_order_plan",
     "crossings",
     "links_of",

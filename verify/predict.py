@@ -14,6 +14,7 @@ from netprobe.core.documents.plan import OrderPlan
 from netprobe.plan.costs import RankOrders, cost_model
 from netprobe.plan.costs.shared_links import SharedLinks
 from netprobe.plan.order.link_costs import links_of
+from netprobe.plan.order.strategies import objective_of, strategy_of
 
 
 class Predictor(Protocol):
@@ -33,8 +34,7 @@ class ByMap:
         where = {host.name: i for i, host in enumerate(map_.hosts)}
         self._in_map = [where[host.name] for host in plan.hosts]
         self._links = links_of(map_, plan.size_bytes)
-        self._largest = algorithm == "ring" and plan.objective == "bottleneck"
-        self._model = cost_model(algorithm)
+        self._strategy = strategy_of(algorithm, objective_of(algorithm, plan.objective))
 
     def costs(self, orders: Sequence[Sequence[int]] | RankOrders) -> NDArray[np.float64]:
         """Costs (K,) of orders (K, N), all of the same hosts."""
@@ -44,12 +44,7 @@ class ByMap:
         places[up] = np.arange(len(up))
         link_cost = self._links.among([self._in_map[host] for host in up])
         ranks = places[array]
-        found: NDArray[np.float64]
-        if self._largest:
-            found = link_cost.matrix()[ranks, np.roll(ranks, -1, axis=1)].max(axis=1)
-        else:
-            found = self._model.costs(ranks, link_cost)
-        return found
+        return self._strategy.prices(ranks, link_cost)
 
 
 class ByCapacity:

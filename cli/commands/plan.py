@@ -100,7 +100,7 @@ def order(
     from netprobe.formats import input_files, load_hosts
     from netprobe.pipeline import files
     from netprobe.pipeline.planning.held_out import readings_beside
-    from netprobe.pipeline.planning.plan_order import plan_order
+    from netprobe.pipeline.planning.plan_order import PlanRequest, plan_order
     from netprobe.plan.costs import cost_model
     from netprobe.probe.methods.goodput_options import parse_size
 
@@ -116,19 +116,21 @@ def order(
     files.prepare_file(path, kind="plan", force=force, inputs=inputs)
     result = plan_order(
         document,
+        PlanRequest(
+            hosts=given,
+            algorithm=algorithm,
+            size_bytes=size_bytes,
+            objective=wanted,
+            root=root,
+            seed=seed,
+            time_s=time,
+            maximize=maximize,
+            exact_s=exact,
+        ),
         capacity=measured,
-        hosts=given,
-        algorithm=algorithm,
-        size_bytes=size_bytes,
-        objective=wanted,
-        root=root,
-        seed=seed,
         readings=readings_beside(
             map_file, document, scan, size_bytes=size_bytes, held_out=held_out, seed=seed
         ),
-        time_s=time,
-        maximize=maximize,
-        exact_s=exact,
     )
     files.save(result, path)
 

@@ -61,18 +61,18 @@ def readings_of(
     both = {name: _cells(name, matrix) for name, matrix in layers.items()}
     mixed = {name: _mixed(_distance(map_, name), matrix) for name, matrix in both.items()}
     search = _links(mixed, denoised.size_bytes)
-    slow, stays = None, None
+    slow, slow_links = None, None
     if "rtt" in mixed:
         slow = _Slow.of(_distance(map_, "rtt"), raw["rtt"])
         full = slow.full(mixed["rtt"], _distance(map_, "rtt"), raw["rtt"])
         if not np.array_equal(full, mixed["rtt"], equal_nan=True):
-            stays = _links({**mixed, "rtt": full}, denoised.size_bytes)
+            slow_links = _links({**mixed, "rtt": full}, denoised.size_bytes)
     placed = [i for i in order if map_.hosts[i].name not in set(map_.unplaced)]
     folds, pairs, text = _folds(map_, layers, placed, denoised.size_bytes, held_out, seed, slow)
     return HeldOutReadings(
         search=search,
-        stays=stays,
-        repeats=slow is not None and slow.repeats,
+        slow=slow_links,
+        slow_repeats=slow is not None and slow.repeats,
         raw_share=RAW_SHARE,
         folds=folds,
         pairs=pairs,
@@ -198,8 +198,8 @@ def _folds(
             _links({k: _placed(m, placed, len(map_.hosts)) for k, m in matrices.items()}, size_bytes)
             for matrices in kinds
         ]
-        stays = links[3] if len(links) > 3 else None
-        folds.append(Fold(denoised=links[0], search=links[1], unseen=links[2], stays=stays))
+        slow_links = links[3] if len(links) > 3 else None
+        folds.append(Fold(denoised=links[0], search=links[1], unseen=links[2], slow=slow_links))
     lacking = f"; {total - pairs} of {total} pairs lack one" if pairs < total else ""
     return tuple(folds), pairs, f"each pair's two readings, one sought on and one priced, both ways{lacking}"
 

@@ -14,8 +14,7 @@ from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host, plain_host
 from netprobe.formats import load_hosts
 from netprobe.plan import load_plan
-from netprobe.plan.costs import cost_model
-from netprobe.plan.order.candidates import turned
+from netprobe.plan.order.strategies import strategy_of
 from netprobe.verify.orders import spread_orders
 from netprobe.verify.predict import Predictor
 from netprobe.verify.run import Contender, Contenders
@@ -81,7 +80,8 @@ class Case:
         if self.against.hosts is not None:
             return found
         first = next(name for name in self.plan.order if name in set(names))
-        order = turned(range(len(found)), found.index(first), cost_model(self.plan.algorithm))
+        strategy = strategy_of(self.plan.algorithm, self.plan.objective)
+        order = strategy.with_root(range(len(found)), found.index(first))
         return [found[place] for place in order]
 
     def contenders(self, names: Sequence[str], up: Sequence[int]) -> Contenders:

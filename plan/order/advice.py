@@ -1,67 +1,93 @@
-"""What the figures of an order say to whoever has to choose, in a sentence."""
+"""What the figures of an order say to whoever has to choose: an action and its reason.
+
+A document holds it as a sentence. This module alone knows how the sentence of each action begins.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
 
-from netprobe.plan.costs import CostModel, LinkCost
-from netprobe.plan.order.candidates import CLOSE, RINGS
-from netprobe.plan.order.cross_validation import Choice
-from netprobe.plan.order.order_proof import crossings_of
-from netprobe.plan.search.ring import ring_cost
+from netprobe.core.documents.plan import OrderPlan
+from netprobe.plan.order.choice import ORIGINAL, Choice, judged_as
+from netprobe.plan.order.strategy import CLOSE
+
+Action = Literal["use", "either", "keep"]
+"""Use the plan's order; either order will do; keep the original order."""
+OPENINGS: dict[Action, str] = {
+    "use": "use this order",
+    "either": "either will do",
+    "keep": "keep your order",
+}
+CHECKED, UNCHECKED = ": ", "; "
+"""What follows the opening: whether more than the map speaks for the action."""
 
 
-def advice(
+@dataclass(frozen=True, kw_only=True)
+class Advice:
+    """What to do, and why. ``checked`` is False where nothing but the map speaks for a new order."""
+
+    action: Action
+    reason: str
+    checked: bool = True
+
+    def __str__(self) -> str:
+        """The sentence of a document."""
+        return f"{OPENINGS[self.action]}{CHECKED if self.checked else UNCHECKED}{self.reason}"
+
+    def adding(self, reason: str) -> Advice:
+        """The same action, for one more reason."""
+        return replace(self, reason=f"{self.reason}; {reason}")
+
+
+def advice_of(plan: OrderPlan) -> Advice | None:
+    """The advice of a plan; None where it has none, or one that no version up to this one writes."""
+    for action, opening in OPENINGS.items():
+        for joint in (CHECKED, UNCHECKED):
+            head = opening + joint
+            if plan.advice is not None and plan.advice.startswith(head):
+                return Advice(action=action, reason=plan.advice[len(head) :], checked=joint == CHECKED)
+    return None
+
+
+def advise(
     choice: Choice,
     cost_s: float,
-    cost_given_s: float,
-    held: Mapping[str, float],
+    cost_original_s: float,
+    held_out: Mapping[str, float],
     *,
-    same: bool = False,
+    is_original: bool = False,
     why: str = "it was found first",
-) -> str:
-    """What the figures say, in a sentence.
+) -> Advice:
+    """What the figures say.
 
-    same: whether the order is the given one, whatever its kind. ``why`` says for which other reason an order is
-    written that costs as much as the given one.
+    ``is_original``: the order is the original one, whatever its kind. ``why`` is a reason to write an order that costs
+    as much as the original one.
     """
-    if choice.kept_given is not None:
-        return f"keep your order: {choice.kept_given}"
-    if choice.kind == "given" or same:
-        return "keep your order: none that costs less was found"
-    if held and held[judged(choice.kind)] > 0:
-        gain = held["given"] / held[judged(choice.kind)]
+    if choice.kept_original is not None:
+        return Advice(action="keep", reason=choice.kept_original)
+    if choice.kind == ORIGINAL or is_original:
+        return Advice(action="keep", reason="none that costs less was found")
+    if held_out and held_out[judged_as(choice.kind)] > 0:
+        gain = held_out[ORIGINAL] / held_out[judged_as(choice.kind)]
         if gain > 1 + CLOSE:
-            return f"use this order: yours costs {gain:.2f}x as much on readings that the search did not see"
-        return (
-            f"either will do: to this algorithm both cost the same (within {CLOSE:.0%}) on readings that the search "
-            f"did not see; this one is written because {why}"
+            return Advice(
+                action="use",
+                reason=f"yours costs {gain:.2f}x as much on readings that the search did not see",
+            )
+        return Advice(
+            action="either",
+            reason=f"to this algorithm both cost the same (within {CLOSE:.0%}) on readings that the search "
+            f"did not see; this one is written because {why}",
         )
-    if cost_given_s <= cost_s * (1 + CLOSE):
-        return f"either will do: on the map both cost the same (within {CLOSE:.0%}); this one is written because {why}"
-    return "use this order; what it saves is what the map says, and no reading was held out to check it"
-
-
-def judged(kind: str) -> str:
-    """The kind whose held-out cost speaks for ``kind``: a polished order is an annealed one gone over once more."""
-    return "annealed" if kind == "polished" else kind
-
-
-def why_written(
-    model: CostModel,
-    link: LinkCost,
-    order_names: Sequence[str],
-    ranked: Sequence[str],
-    order: Sequence[int],
-    given: Sequence[int],
-    group_of: Mapping[str, str] | None,
-) -> str:
-    """What speaks for an order that costs no less than the given one: crossings and the sum of the hops, of a ring."""
-    if model.name in RINGS:
-        ours, theirs = crossings_of(order_names, group_of), crossings_of(ranked, group_of)
-        if ours is not None and theirs is not None and ours < theirs:
-            return f"it crosses between groups {ours} times, and yours {theirs} times"
-        total, total_given = (ring_cost(link.matrix(), ring) for ring in (order, given))
-        if total < total_given:
-            return f"the sum of its hops is {total / total_given:.3g} of yours"
-    return "it costs least on what was searched, if by little"
+    if cost_original_s <= cost_s * (1 + CLOSE):
+        return Advice(
+            action="either",
+            reason=f"on the map both cost the same (within {CLOSE:.0%}); this one is written because {why}",
+        )
+    return Advice(
+        action="use",
+        reason="what it saves is what the map says, and no reading was held out to check it",
+        checked=False,
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,10 +11,39 @@ from netprobe.core.documents.map import Map
 from netprobe.core.documents.matrix import FloatMatrix
 from netprobe.core.errors import InputError
 from netprobe.plan.bounds.matrices import MOST_COST, impossible
-from netprobe.plan.order.cross_validation import Links
+from netprobe.plan.costs import LinkCost
 
 MESSAGE_BYTES = 1_000_000
 """The message whose time is the cost of a link where only goodput was measured, and no size is asked for."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Links:
+    """Seconds of links [src, dst] over all hosts of a document, one way; NaN where a host has no place."""
+
+    alpha_s: FloatMatrix
+    beta_s_per_byte: FloatMatrix | None = None
+    size_bytes: int | None = None
+
+    def among(self, hosts: Sequence[int]) -> LinkCost:
+        """The costs among ``hosts``. Raises InputError where one is missing."""
+        at = np.ix_(hosts, hosts)
+        beta = self.beta_s_per_byte
+        return LinkCost(
+            alpha_s=self.alpha_s[at],
+            beta_s_per_byte=None if beta is None else beta[at],
+            size_bytes=0.0 if self.size_bytes is None else float(self.size_bytes),
+        )
+
+    def permuted(self, hosts: Sequence[int]) -> Links:
+        """The same links with ``hosts[i]`` (an index) at place i."""
+        at = np.ix_(hosts, hosts)
+        beta = self.beta_s_per_byte
+        return Links(
+            alpha_s=self.alpha_s[at],
+            beta_s_per_byte=None if beta is None else beta[at],
+            size_bytes=self.size_bytes,
+        )
 
 
 def links_of(document: Map, size_bytes: int | None = None) -> Links:

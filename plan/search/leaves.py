@@ -1,4 +1,4 @@
-"""Orders to start from: the leaves of the hierarchy of the hosts, and the same dealt out."""
+"""Orders to start from: the leaves of the hierarchy of the hosts, and the same interleaved."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def leaf_order(cost: FloatMatrix, first: int) -> list[int]:
     return branches[-1]
 
 
-def dealt(order: Sequence[int]) -> list[int]:
-    """``order`` dealt out over the ranks, so that its neighbours get the ranks farthest apart; rank 0 stays.
+def interleaved(order: Sequence[int]) -> list[int]:
+    """``order`` interleaved over the ranks, so that its neighbours get the ranks farthest apart; rank 0 stays.
 
     What suits algorithms in which far ranks exchange most. The members of the core of log N rounds take their
     hosts in the order of their reversed bits; two ranks that MPICH's fold joins stay together.
@@ -46,11 +46,11 @@ def dealt(order: Sequence[int]) -> list[int]:
     size = len(order)
     core = power_of_two(size)
     extra, bits = size - core, core.bit_length() - 1
-    dealt_out = [-1] * size
+    placed = [-1] * size
     hosts = iter(order)
     for number in range(core):
         member = int(f"{number:0{bits}b}"[::-1], 2) if bits else 0
         if member < extra:
-            dealt_out[2 * member] = next(hosts)
-        dealt_out[core_rank(member, extra)] = next(hosts)
-    return dealt_out
+            placed[2 * member] = next(hosts)
+        placed[core_rank(member, extra)] = next(hosts)
+    return placed

@@ -16,13 +16,13 @@ from netprobe.core.documents.document import write_document
 from netprobe.core.hosts import make_host
 from netprobe.formats import FORMATS, format_named
 from netprobe.formats.rank_output.rank_program import RANK_LAUNCHERS
-from netprobe.plan import build_order_plan
+from tests.plan.fleets import order_plan
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     hosts = [make_host(name, slots=2) for name in ("n2", "n1", "n3", "lost")]
-    plan = build_order_plan(hosts, np.ones((4, 4)), left_out=["lost"], keep_given="a test's own")
+    plan = order_plan(hosts, np.ones((4, 4)), left_out=["lost"], keep_original="a test's own")
     write_document(plan, tmp_path / "plan.json")
     return tmp_path
 
@@ -195,7 +195,7 @@ def test_other_hosts_and_aliases_are_refused_and_equal_costs_are_no_fault(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     hosts = [make_host(name, address=f"10.0.0.{at}") for at, name in enumerate("badce", 1)]
-    write_document(build_order_plan(hosts, np.ones((5, 5))), folder / "equal.json")
+    write_document(order_plan(hosts, np.ones((5, 5))), folder / "equal.json")
     plan, given = str(folder / "equal.json"), folder / "given"
     before = sorted(folder.iterdir())
     for text, what in (
@@ -252,9 +252,7 @@ def test_what_a_hosts_file_does_not_say_again_is_still_the_plans(
         make_host(name, address=f"10.0.0.{at}", labels={"node": f"node{at}"})
         for at, name in enumerate("abc", 1)
     ]
-    write_document(
-        build_order_plan(hosts, np.ones((3, 3)), keep_given="a test's own"), tmp_path / "plan.json"
-    )
+    write_document(order_plan(hosts, np.ones((3, 3)), keep_original="a test's own"), tmp_path / "plan.json")
     (tmp_path / "slots").write_text("a slots=2\nb slots=1\nc slots=1 launcher_name=third\n")
     plan, slots = str(tmp_path / "plan.json"), ["--hosts", str(tmp_path / "slots")]
     for name in ("ray", "dlrover", "torchrun", "kubernetes"):

@@ -41,7 +41,7 @@ def with_goodput(scan: Scan, racks: list[int]) -> Scan:
 @pytest.fixture(autouse=True)
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """The commands are what is looked at here, not how far a search gets."""
-    monkeypatch.setattr("netprobe.plan.order.candidates.STEPS_A_HOST", 200)
+    monkeypatch.setattr("netprobe.plan.order.annealed.STEPS_A_HOST", 200)
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +127,7 @@ def test_pairs_with_one_reading_cannot_judge(tmp_path: Path) -> None:
     ("args", "says"),
     [
         (["--algorithm", "star"], "no algorithm 'star': known are ring, chunked-ring, halving-doubling"),
-        (["--algorithm", "bcube", "--objective", "bottleneck"], "one of the algorithm ring"),
+        (["--algorithm", "bcube", "--objective", "bottleneck"], "only for the algorithm ring"),
         (["--size", "much"], "size 'much': a number and one of"),
         (["--size", "0MB"], "size"),
         (["--time", "-1"], "a time of -1 s"),

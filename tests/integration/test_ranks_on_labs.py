@@ -20,7 +20,7 @@ from netprobe.core.documents.document import write_document
 from netprobe.core.hosts import Host, make_host
 from netprobe.formats import expand_nodelist
 from netprobe.lab import Lab, parse_spec, temporary
-from netprobe.plan import build_order_plan
+from tests.plan.fleets import order_plan
 
 from .slurm_cluster import SlurmCluster, slurm_is_missing, slurm_on
 
@@ -74,7 +74,7 @@ class Netprobe:
         self._plan = str(folder / "plan.json")
         self._capsys = capsys
         cost = np.ones((len(ranked), len(ranked)))
-        plan = build_order_plan(ranked, cost, keep_given="as the test wants it")
+        plan = order_plan(ranked, cost, keep_original="as the test wants it")
         write_document(plan, folder / "plan.json")
 
     def _run(self, *args: str) -> tuple[int, str, str]:

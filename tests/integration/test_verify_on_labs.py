@@ -18,12 +18,12 @@ from netprobe.lab import Lab, LabSpec, temporary
 from netprobe.pipeline import files
 from netprobe.pipeline.verifying.verify_case import Baseline
 from netprobe.pipeline.verifying.verify_order import verify_order
-from netprobe.plan import build_order_plan
 from netprobe.probe.launchers.via import parse_via
 from netprobe.probe.records.events import Event, Step
 from netprobe.verify.comparison import ComparisonOptions
 from netprobe.verify.run import VerifyOptions
 from tests.documents import rack_rtt
+from tests.plan.fleets import order_plan
 
 pytestmark = pytest.mark.lab
 
@@ -55,7 +55,7 @@ def test_a_ring_in_rack_order_is_faster_and_a_dead_agent_is_one_line(
         where = {name: i for i, name in enumerate(name for rack in racks for name in rack)}
         rtt = rack_rtt([len(rack) for rack in racks], seed=1)
         at = [where[host.name] for host in given]
-        plan = build_order_plan(given, rtt[at][:, at] / 2, seed=1)
+        plan = order_plan(given, rtt[at][:, at] / 2, seed=1)
         path = tmp_path / "plan.json"
         files.save(plan, path)
         command = ["verify", str(path), *reach, "--size", "200kB", "--time", "5s", "--precision", "20%"]

@@ -15,6 +15,7 @@ from netprobe.core.errors import DocumentError, InfeasibleError, InputError, Not
 from netprobe.core.hosts import Host
 from netprobe.pipeline import export_hostfile, export_topology, map_scan, plan_order
 from netprobe.pipeline.mapping.map_scan import MapOptions, connected
+from netprobe.pipeline.planning.plan_order import PlanRequest
 from netprobe.probe.methods.latency import latency_method
 from netprobe.probe.records.options import ScanOptions
 from tests.documents import INSIDE_S, make_scan, permuted, rack_labels, rack_rtt, rack_scan
@@ -47,8 +48,8 @@ def test_the_order_of_the_hosts_changes_no_group_and_no_distance() -> None:
     assert one.groups == other.groups
     assert np.array_equal(one.distance, other.distance[::-1, ::-1])
     assert one.verdict == other.verdict
-    again = plan_order(one, root=one.hosts[4].name)
-    turned = plan_order(other, root=one.hosts[4].name)
+    again = plan_order(one, PlanRequest(root=one.hosts[4].name))
+    turned = plan_order(other, PlanRequest(root=one.hosts[4].name))
     assert again.order == turned.order
     assert again.cost_s == turned.cost_s
 
@@ -57,7 +58,9 @@ def test_the_same_seed_gives_the_same_documents() -> None:
     scan, _ = rack_scan((6, 6, 4), seed=2)
     one, other = map_scan(scan, seed=3), map_scan(scan, seed=3)
     assert canonical_sha256(one) == canonical_sha256(other)
-    assert canonical_sha256(plan_order(one, seed=3)) == canonical_sha256(plan_order(other, seed=3))
+    assert canonical_sha256(plan_order(one, PlanRequest(seed=3))) == canonical_sha256(
+        plan_order(other, PlanRequest(seed=3))
+    )
     assert one.parents[0].sha256 == canonical_sha256(scan)
 
 
@@ -135,7 +138,7 @@ def test_a_host_without_a_reading_is_unplaced_and_left_out() -> None:
     assert "# Under no switch: h3\n" in topology.text
     assert topology.warnings == ("not in the file, since it has no reading and stands in no group: h3",)
     with pytest.raises(InputError, match="h3"):
-        plan_order(map_, root="h3")
+        plan_order(map_, PlanRequest(root="h3"))
 
 
 def test_of_a_torn_fleet_the_larger_part_is_mapped() -> None:
@@ -162,7 +165,7 @@ def test_a_hosts_file_of_other_hosts_is_refused_everywhere() -> None:
     map_ = map_scan(scan)
     others = [*(Host(name=host.name) for host in scan.hosts[1:]), Host(name="stranger")]
     with pytest.raises(DocumentError, match="stranger"):
-        plan_order(map_, hosts=others)
+        plan_order(map_, PlanRequest(hosts=others))
     with pytest.raises(DocumentError, match="stranger"):
         export_hostfile(plan_order(map_), hosts=others)
 
@@ -170,7 +173,7 @@ def test_a_hosts_file_of_other_hosts_is_refused_everywhere() -> None:
 def test_slots_and_launcher_names_of_a_hosts_file_reach_the_hostfile() -> None:
     scan, _ = rack_scan((3, 3), seed=9)
     hosts = [Host(name=h.name, launcher_name=f"node-{h.name}", slots=2) for h in scan.hosts]
-    plan = plan_order(map_scan(scan), hosts=hosts)
+    plan = plan_order(map_scan(scan), PlanRequest(hosts=hosts))
     exported = export_hostfile(plan)
     assert all(f"node-{name}" in exported.text for name in plan.order)
     assert exported.command is not None
@@ -180,7 +183,7 @@ def test_slots_and_launcher_names_of_a_hosts_file_reach_the_hostfile() -> None:
 def test_the_given_order_of_a_hosts_file_decides_rank_0() -> None:
     scan, _ = rack_scan((3, 3), seed=9)
     hosts = [Host(name=h.name) for h in reversed(scan.hosts)]
-    assert plan_order(map_scan(scan), hosts=hosts).order[0] == scan.hosts[-1].name
+    assert plan_order(map_scan(scan), PlanRequest(hosts=hosts)).order[0] == scan.hosts[-1].name
 
 
 def test_an_unknown_format_is_refused() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from netprobe.core.documents.map import Group
 from netprobe.core.documents.matrix import FloatMatrix
+from netprobe.core.documents.plan import OrderPlan
 from netprobe.core.hosts import Host, make_host
+from netprobe.plan import HeldOutReadings, Links, OrderRequest, build_order_plan
 
 
 def rack_fleet(
@@ -38,3 +41,18 @@ def groups_of(hosts: Sequence[Host], rack: Sequence[int]) -> list[Group]:
         names = [host.name for host, its in zip(hosts, rack) if its == number]
         groups.append(Group(id=f"g{number}", hosts=names, leader=names[0]))
     return groups
+
+
+def order_plan(
+    hosts: Sequence[Host],
+    cost: FloatMatrix,
+    groups: Sequence[Group] = (),
+    *,
+    beta_s_per_byte: FloatMatrix | None = None,
+    size_bytes: int | None = None,
+    readings: HeldOutReadings | None = None,
+    **request: Any,
+) -> OrderPlan:
+    """The plan for ``hosts`` on one-way seconds ``cost``; ``request`` holds fields of an `OrderRequest`."""
+    links = Links(alpha_s=cost, beta_s_per_byte=beta_s_per_byte, size_bytes=size_bytes)
+    return build_order_plan(OrderRequest(hosts=hosts, groups=groups, **request), links, readings)

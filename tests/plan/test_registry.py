@@ -12,17 +12,17 @@ import pytest
 
 from netprobe.core.documents.document import canonical_sha256, dump, write_document
 from netprobe.core.errors import DocumentError, InternalError
-from netprobe.plan import build_order_plan, load_plan, parse_plan, plan_json_schema, plan_kinds, register
-from tests.plan.fleets import named
+from netprobe.plan import load_plan, parse_plan, plan_json_schema, plan_kinds, register
+from tests.plan.fleets import named, order_plan
 
 
 @pytest.fixture
 def data() -> dict[str, Any]:
-    return dump(build_order_plan(named(4), np.full((4, 4), 1e-4)))
+    return dump(order_plan(named(4), np.full((4, 4), 1e-4)))
 
 
 def test_a_written_plan_loads_again(tmp_path: Path) -> None:
-    plan = build_order_plan(named(4), np.full((4, 4), 1e-4))
+    plan = order_plan(named(4), np.full((4, 4), 1e-4))
     write_document(plan, tmp_path / "plan.json")
     again = load_plan(tmp_path / "plan.json")
     assert again == plan
@@ -61,7 +61,7 @@ def test_the_published_schema_accepts_a_plan(data: dict[str, Any]) -> None:
             {"cost_random": {"orders": 1, "least_s": 1.0, "mean_s": 1e300, "most_s": 1e300}},
             "cost_random has 1e.300: no order takes more",
         ),
-        ({"cost_given_s": 7.0}, "cost_given_s is 7.0, and the order is the given one"),
+        ({"cost_given_s": 7.0}, "cost_given_s is 7.0"),
         (
             {"cost_given_s": 7.0, "order": ["n1", "n3", "n2", "n4"], "kept_given": None},
             "cost_given_s is 7.0, and solver.candidates_s has 0.0004 for it",

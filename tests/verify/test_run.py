@@ -19,6 +19,7 @@ from netprobe.core.documents.plan import OrderPlan
 from netprobe.core.documents.verify import Verify
 from netprobe.core.errors import InputError, InterruptedScanError, NothingMeasuredError
 from netprobe.pipeline import files, map_scan, plan_order
+from netprobe.pipeline.planning.plan_order import PlanRequest
 from netprobe.pipeline.verifying.verify_case import Baseline, load_baseline
 from netprobe.pipeline.verifying.verify_order import NothingVerifiedError, verify_order
 from netprobe.probe.launchers.exec_launcher import LocalLauncher
@@ -230,7 +231,9 @@ def test_a_host_that_is_not_there_is_left_out_of_both_orders_or_refused(
 def test_what_needs_no_run_is_answered_without_one(planned: tuple[Map, OrderPlan], tmp_path: Path) -> None:
     map_, _ = planned
     plan = plan_order(map_)
-    kept = plan_order(map_, hosts=[next(h for h in map_.hosts if h.name == name) for name in plan.order])
+    kept = plan_order(
+        map_, PlanRequest(hosts=[next(h for h in map_.hosts if h.name == name) for name in plan.order])
+    )
     started: list[Event] = []
     document = verify_order(kept, launcher=LocalLauncher(), verify=QUICK, on_event=started.append)
     assert document.comparison.verdict == "same" and document.status == "ok" and document.repetitions == []

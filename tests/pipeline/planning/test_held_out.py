@@ -1,4 +1,4 @@
-"""What the readings behind a map add to it: links that stay slow are told from readings that were slow once."""
+"""What the readings behind a map add to it: persistently slow links, and readings that were slow once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from netprobe.core.documents.matrix import FloatMatrix
 from netprobe.pipeline import map_scan
 from netprobe.pipeline.planning.held_out import readings_of
 from netprobe.plan.costs import cost_model, latency_only
-from netprobe.plan.order.candidates import sought_candidate
+from netprobe.plan.order.strategies import strategy_of
+from netprobe.plan.order.strategy import Effort
 from netprobe.plan.search.leaves import leaf_order
 from tests.documents import make_scan, rack_labels
 
@@ -17,7 +18,7 @@ RACKS = (8, 8, 8)
 SLOW = [(0, 9), (1, 2), (5, 17), (10, 11), (12, 20), (18, 19)]
 
 
-def fleet(*, stays: bool) -> tuple[FloatMatrix, FloatMatrix]:
+def fleet(*, persistent: bool) -> tuple[FloatMatrix, FloatMatrix]:
     """Round trips without noise, and readings in which some were three times as slow: both of a pair's, or one."""
     rack = np.array(rack_labels(RACKS))
     base: FloatMatrix = np.where(rack[:, None] == rack[None, :], 8e-5, 2.4e-4)
@@ -25,34 +26,33 @@ def fleet(*, stays: bool) -> tuple[FloatMatrix, FloatMatrix]:
     slow = base.copy()
     for src, dst in SLOW:
         slow[src, dst] *= 3
-        slow[dst, src] *= 3 if stays else 1
+        slow[dst, src] *= 3 if persistent else 1
     noise = np.exp(np.random.default_rng(1).normal(0.0, 0.03, base.shape))
-    return (slow if stays else base), slow * noise
+    return (slow if persistent else base), slow * noise
 
 
-@pytest.mark.parametrize("stays", [True, False])
-def test_pairs_that_both_readings_find_slow_are_at_their_full_cost(stays: bool) -> None:
-    base, raw = fleet(stays=stays)
+@pytest.mark.parametrize("persistent", [True, False])
+def test_pairs_that_both_readings_find_slow_are_at_their_full_cost(persistent: bool) -> None:
+    base, raw = fleet(persistent=persistent)
     scan = make_scan(raw, visits=False)
     map_ = map_scan(scan)
     readings = readings_of(map_, scan)
-    assert readings.search is not None and readings.repeats == stays
-    assert all((fold.stays is not None) == stays for fold in readings.folds) and len(readings.folds) == 2
-    if not stays:
-        assert readings.stays is None
+    assert readings.search is not None and readings.slow_repeats == persistent
+    assert all((fold.slow is not None) == persistent for fold in readings.folds) and len(readings.folds) == 2
+    if not persistent:
+        assert readings.slow is None
         return
-    assert readings.stays is not None
-    raised = np.argwhere(np.triu(readings.stays.alpha_s > readings.search.alpha_s * (1 + 1e-9)))
+    assert readings.slow is not None
+    raised = np.argwhere(np.triu(readings.slow.alpha_s > readings.search.alpha_s * (1 + 1e-9)))
     assert [tuple(pair) for pair in raised.tolist()] == SLOW
     at = tuple(np.array(SLOW).T)
-    assert readings.stays.alpha_s[at] == pytest.approx(base[at] / 2, rel=0.15)
+    assert readings.slow.alpha_s[at] == pytest.approx(base[at] / 2, rel=0.15)
     # An order is found that avoids them all: it costs what it would without them.
     full = np.where(np.isnan(base), 0.0, base)
     link, clean = latency_only(full), latency_only(np.minimum(full, 2.4e-4))
-    model, given = cost_model("halving-doubling"), list(range(len(base)))
+    model, hosts = cost_model("halving-doubling"), list(range(len(base)))
     leaf = leaf_order(np.asarray(map_.distance), 0)
-    hosts = list(range(len(base)))
-    search, judge = readings.search.among(hosts), readings.stays.among(hosts)
-    found = sought_candidate(model, "sum", search, given, leaf, stays=judge, seed=1, iterations=3000)
+    costs = readings.among(hosts, readings.search.among(hosts))
+    found = strategy_of("halving-doubling").search(costs, hosts, leaf, Effort(seed=1, iterations=3000))
     assert found.runs == 3
     assert model.cost(found.order, link) == model.cost(found.order, clean)

@@ -10,7 +10,7 @@ import pytest
 
 from netprobe.core.errors import NetprobeError
 from netprobe.pipeline import files, map_scan, plan_order
-from netprobe.pipeline.planning.plan_order import shared_times_s
+from netprobe.pipeline.planning.plan_order import PlanRequest, shared_times_s
 from netprobe.plan import load_plan, prove_against_map
 from tests.documents import capacity_of, rack_scan
 
@@ -22,8 +22,8 @@ def test_no_order_is_taken_that_takes_longer_than_the_given_one(algorithm: str, 
     capacity = capacity_of(map_)
     for seed in range(2):
         hosts = random.Random(seed).sample(list(map_.hosts), len(map_.hosts))
-        alone = plan_order(map_, hosts=hosts, algorithm=algorithm)
-        planned = plan_order(map_, hosts=hosts, algorithm=algorithm, capacity=capacity)
+        alone = plan_order(map_, PlanRequest(hosts=hosts, algorithm=algorithm))
+        planned = plan_order(map_, PlanRequest(hosts=hosts, algorithm=algorithm), capacity=capacity)
         given = planned.model_copy(update={"order": [host.name for host in hosts]})
         found_s, took_s, given_s = shared_times_s([alone, planned, given], capacity)
         assert took_s == pytest.approx(min(found_s, given_s)) or alone.kept_given
@@ -56,7 +56,7 @@ def test_random_orders_have_the_rank_0_of_the_order_that_they_are_compared_with(
     scan, _ = rack_scan([7, 6], seed=3)
     map_ = map_scan(scan, seed=1)
     hosts = random.Random(0).sample(list(map_.hosts), len(map_.hosts))
-    planned = plan_order(map_, hosts=hosts, algorithm=algorithm)
+    planned = plan_order(map_, PlanRequest(hosts=hosts, algorithm=algorithm))
     assert planned.cost_random is not None and planned.cost_random.least_s > 0.999 * planned.cost_s
 
 
@@ -71,7 +71,7 @@ def test_of_rings_alike_to_the_largest_hop_the_one_that_crosses_least_is_taken(
         scan, _ = rack_scan(racks, seed=seed)
         map_ = map_scan(scan, seed=1)
         hosts = random.Random(seed).sample(list(map_.hosts), len(map_.hosts))
-        planned = plan_order(map_, scan=scan if held_out else None, hosts=hosts, **asked)
+        planned = plan_order(map_, PlanRequest(hosts=hosts, **asked), scan=scan if held_out else None)
         assert planned.crossings == len(racks) and planned.kept_given is None
         bound, spread = planned.lower_bound_s, planned.cost_random
         assert bound is not None and spread is not None and planned.gap is not None

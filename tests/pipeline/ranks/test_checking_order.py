@@ -21,7 +21,7 @@ from netprobe.pipeline.ranks.checking_order import (
     lines_of,
     planned_ranks,
 )
-from netprobe.plan import build_order_plan
+from tests.plan.fleets import order_plan
 
 HOSTS = (
     make_host("gpu-c", address="10.0.0.3", slots=2),
@@ -34,7 +34,7 @@ NAMES = ["gpu-c", "gpu-c", "gpu-a", "gpu-d.x.org", "gpu-b", "gpu-b"]
 
 def plan_of(hosts: Sequence[Host] = HOSTS, left_out: Sequence[str] = ()) -> OrderPlan:
     cost = np.ones((len(hosts), len(hosts)))
-    return build_order_plan(hosts, cost, left_out=left_out, keep_given="a test's own")
+    return order_plan(hosts, cost, left_out=left_out, keep_original="a test's own")
 
 
 def said(

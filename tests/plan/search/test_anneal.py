@@ -10,17 +10,12 @@ from hypothesis import strategies as st
 from netprobe.core.documents.matrix import FloatMatrix
 from netprobe.core.errors import InputError
 from netprobe.plan.costs import MODELS, LinkCost, cost_model, latency_only
-from netprobe.plan.order.candidates import (
-    leaf_candidate,
-    on_a_grid,
-    price,
-    sought_candidate,
-    turned,
-    worst_candidate,
-)
+from netprobe.plan.order.annealed import on_a_grid
+from netprobe.plan.order.strategies import strategy_of
+from netprobe.plan.order.strategy import Effort, SearchCosts
 from netprobe.plan.search.anneal import anneal, drawn_moves
 from netprobe.plan.search.anneal_kernels import EXCHANGE, kernels, run_rounds, run_trees
-from netprobe.plan.search.leaves import dealt, leaf_order
+from netprobe.plan.search.leaves import interleaved, leaf_order
 from netprobe.plan.search.polish import polish
 from tests.plan.fleets import rack_fleet
 
@@ -100,39 +95,40 @@ def test_leaves_are_an_order_with_the_root_first_and_groups_together(
     assert sorted(order) == list(range(size)) and order[0] == first
     racks = rack[order]
     assert int((racks[1:] != racks[:-1]).sum()) == len(set(racks.tolist())) - 1
-    out = dealt(order)
+    out = interleaved(order)
     assert sorted(out) == list(range(size))
     assert out[0] == first
 
 
-def test_dealt_ranks_are_far_apart_where_leaves_are_near() -> None:
-    assert dealt(range(8)) == [0, 4, 2, 6, 1, 5, 3, 7]
+def test_interleaved_ranks_are_far_apart_where_leaves_are_near() -> None:
+    assert interleaved(range(8)) == [0, 4, 2, 6, 1, 5, 3, 7]
     cost, _ = rack_fleet((4, 4), 1, noise=0.0)
-    # Racks side by side cost halving by the farthest first more than racks dealt out, once bytes are priced.
+    # Racks side by side cost halving by the farthest first more than interleaved racks, once bytes are priced.
     link = LinkCost(alpha_s=cost * 0.0, beta_s_per_byte=cost, size_bytes=1.0)
     model = cost_model("reduce-scatter")
     leaf = leaf_order(cost, 0)
-    assert model.cost(dealt(leaf), link) < model.cost(leaf, link)
-    assert leaf_candidate(model, "sum", link, 0).order == tuple(dealt(leaf))
+    assert model.cost(interleaved(leaf), link) < model.cost(leaf, link)
+    assert strategy_of("reduce-scatter").leaf(link, 0).order == tuple(interleaved(leaf))
 
 
 @settings(deadline=None, max_examples=12)
 @given(st.sampled_from(list(MODELS)), st.integers(1, 40), st.integers(0, 1000), st.booleans())
 def test_candidates_hold_for_any_number_of_hosts(name: str, size: int, seed: int, sized: bool) -> None:
-    model, link = cost_model(name), random_links(size, seed, sized=sized)
+    strategy, link = strategy_of(name), random_links(size, seed, sized=sized)
     rng = np.random.default_rng(seed)
-    order = turned(rng.permutation(size).tolist(), int(rng.integers(size)), model)
-    leaf = leaf_candidate(model, "sum", link, order[0])
-    sought = sought_candidate(model, "sum", link, order, leaf.order, seed=seed, iterations=40)
-    worst = worst_candidate(model, "sum", link, order, seed=seed, iterations=40)
-    for found in (leaf.order, sought.order, tuple(worst)):
+    order = strategy.with_root(rng.permutation(size).tolist(), int(rng.integers(size)))
+    effort = Effort(seed=seed, iterations=40)
+    leaf = strategy.leaf(link, order[0])
+    searched = strategy.search(SearchCosts(denoised=link, search=link), order, leaf.order, effort)
+    worst = strategy.worst(link, order, effort)
+    for found in (leaf.order, searched.order, tuple(worst)):
         assert sorted(found) == list(range(size)) and found[0] == order[0]
-    given_cost = price(model, "sum", order, link)
-    bound = model.lower_bound(link)
-    assert bound * (1 - 1e-9) <= price(model, "sum", sought.order, link) <= given_cost * (1 + 1e-9)
-    # A ring of noise alone may have no dearer order within so few kicks; annealing starts from the given one.
+    original_cost = strategy.price(order, link)
+    bound = strategy.lower_bound(link)
+    assert bound * (1 - 1e-9) <= strategy.price(searched.order, link) <= original_cost * (1 + 1e-9)
+    # Within so few kicks the search may find no more expensive ring; annealing starts from the original order.
     if name != "ring":
-        assert price(model, "sum", worst, link) >= given_cost * (1 - 1e-9)
+        assert strategy.price(worst, link) >= original_cost * (1 - 1e-9)
 
 
 @settings(deadline=None, max_examples=8)
@@ -147,22 +143,23 @@ def test_the_unit_decides_nothing(name: str, size: int, scale: float, sized: boo
     )
     one, two = on_a_grid(link), on_a_grid(other)
     assert np.array_equal(one.matrix(0.0), two.matrix(0.0)) and np.array_equal(one.matrix(), two.matrix())
-    model, given_order = cost_model(name), list(range(size))
+    strategy, original = strategy_of(name), list(range(size))
     first, second = (
-        sought_candidate(model, "sum", costs, given_order, given_order, seed=3, iterations=50)
+        strategy.search(
+            SearchCosts(denoised=costs, search=costs), original, original, Effort(seed=3, iterations=50)
+        )
         for costs in (link, other)
     )
     assert first == second
 
 
 @pytest.mark.parametrize("name", list(MODELS))
-def test_equal_costs_keep_the_given_order(name: str) -> None:
-    model, link = cost_model(name), latency_only(np.full((12, 12), 1e-4))
+def test_equal_costs_keep_the_original_order(name: str) -> None:
+    strategy, link = strategy_of(name), latency_only(np.full((12, 12), 1e-4))
     order = [3, 1, 4, 0, 5, 9, 2, 6, 8, 7, 11, 10]
-    leaf = leaf_candidate(model, "sum", link, order[0])
-    assert sought_candidate(model, "sum", link, order, leaf.order, seed=0, iterations=50).order == tuple(
-        order
-    )
+    leaf = strategy.leaf(link, order[0])
+    costs = SearchCosts(denoised=link, search=link)
+    assert strategy.search(costs, order, leaf.order, Effort(iterations=50)).order == tuple(order)
 
 
 @pytest.mark.parametrize("name", ["halving-doubling", "bcube", "double-binary-tree"])

@@ -19,9 +19,9 @@ from netprobe.core.errors import InputError, PlatformError
 from netprobe.core.hosts import Host, make_host, read_hosts_file
 from netprobe.lab import parse_spec, temporary
 from netprobe.pipeline.files import save
-from netprobe.plan import build_order_plan
 from netprobe.verify.libraries.mpi import ALGORITHMS, MpiLibrary
 from netprobe.verify.libraries.process_group import LibraryError
+from tests.plan.fleets import order_plan
 
 needs_mpirun = pytest.mark.skipif(shutil.which("mpirun") is None, reason="Open MPI's mpirun is not installed")
 QUIET = ("mpi_yield_when_idle=1", "rmaps_base_oversubscribe=1")
@@ -95,7 +95,7 @@ def test_verify_with_mpi_finds_the_racks_faster_than_a_stride(tmp_path: Path) ->
         racks = [group.hosts for group in lab.truth().groups]
         given = [hosts[name] for pair in zip(*racks, strict=True) for name in pair]
         rack_of = np.array([[host.name in rack for rack in racks].index(True) for host in given])
-        plan = build_order_plan(given, np.where(rack_of[:, None] == rack_of, 50e-6, 150e-6))
+        plan = order_plan(given, np.where(rack_of[:, None] == rack_of, 50e-6, 150e-6))
         save(plan, tmp_path / "plan.json")
         argv = [sys.executable, "-m", "netprobe", "verify", str(tmp_path / "plan.json"), "--with", "mpi"]
         mca = [f"plm_rsh_agent={' '.join(lab.rsh_agent_argv)}", "pml=ob1", "btl=tcp,self", QUIET[0]]
