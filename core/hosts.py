@@ -54,7 +54,7 @@ class Host(BaseModel):
         if fault:
             raise ValueError(fault)
         if what == "address" and value is not None and _looks_numeric(value) and not is_ip_address(value):
-            raise ValueError(f"address {value!r} is no IP address (a leading zero would mean octal)")
+            raise ValueError(f"address {value!r} is not an IP address (a leading zero would mean octal)")
         return value
 
     @field_validator("target")
@@ -123,7 +123,7 @@ def parse_hosts_line(text: str, *, source: str | None = None, line: int | None =
         key, equals, value = word.partition("=")
         if not equals:
             if position or len(words) > 2:
-                raise HostsError(f"{word!r} is no KEY=VALUE", source=source, line=line)
+                raise HostsError(f"{word!r} is not a KEY=VALUE", source=source, line=line)
             fields["address"] = word
         elif key in fields or key.removeprefix("label.") in labels:
             raise HostsError(f"{key!r} is given twice", source=source, line=line)
@@ -301,7 +301,7 @@ def _without_comment(text: str) -> str:
 def _slots(value: str, *, source: str | None, line: int | None) -> int:
     if not (value.isascii() and value.isdigit() and 1 <= len(value) <= 7 and 1 <= int(value) <= MAX_SLOTS):
         raise HostsError(
-            f"slots={value[:20]!r} is no whole number of 1 to {MAX_SLOTS}", source=source, line=line
+            f"slots={value[:20]!r} is not a whole number of 1 to {MAX_SLOTS}", source=source, line=line
         )
     return int(value)
 

@@ -35,14 +35,14 @@ def label_key_fault(key: str) -> str | None:
         return f"{_short(key)} has no DNS name before its '/'"
     if len(name) <= MAX_LABEL and _VALUE.fullmatch(name):
         return None
-    return f"{_short(key)} is no key such as example.com/rack"
+    return f"{_short(key)} is not a key such as example.com/rack"
 
 
 def label_value_fault(value: str) -> str | None:
-    """Why ``value`` is no value of a label; None when it is one. It may be empty."""
+    """Why ``value`` is not a value of a label; None when it is one. It may be empty."""
     if not value or (len(value) <= MAX_LABEL and _VALUE.fullmatch(value)):
         return None
-    return f"{_short(value)} is no value of a label: up to {MAX_LABEL} characters A-Z a-z 0-9 . _ -"
+    return f"{_short(value)} is not a value of a label: up to {MAX_LABEL} characters A-Z a-z 0-9 . _ -"
 
 
 def selector_fault(selector: str) -> str | None:
@@ -60,7 +60,7 @@ def image_fault(image: str) -> str | None:
     """Why ``image`` is no reference to an image; None when it can be one."""
     if len(image) <= 512 and _IMAGE.fullmatch(image):
         return None
-    return f"{_short(image)} is no reference such as python:3.12-slim"
+    return f"{_short(image)} is not a reference such as python:3.12-slim"
 
 
 def _short(text: str) -> str:

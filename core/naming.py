@@ -112,7 +112,7 @@ def _numbers(inside: str, expression: str) -> list[str]:
         low, dash, high = item.strip().partition("-")
         ends = (low, high) if dash else (low,)
         if not all(end.isascii() and end.isdigit() and len(end) <= 18 for end in ends):
-            raise HostsError(f"{item!r} in {_short(expression)} is no number or range such as 001-064")
+            raise HostsError(f"{item!r} in {_short(expression)} is not a number or range such as 001-064")
         first, last = int(low), int(high) if dash else int(low)
         if last < first:
             raise HostsError(f"range {item!r} in {_short(expression)} runs backwards: write {high}-{low}")

@@ -33,7 +33,7 @@ def host_index(text: str) -> tuple[int, int]:
     match = _HOST.fullmatch(text)
     if match is None:
         raise ValueError(
-            f"{text[:32]!r} is no host such as rack0/2: the rack, and the host's place in it from 0"
+            f"{text[:32]!r} is not a host such as rack0/2: the rack, and the host's place in it from 0"
         )
     return int(match[1]), int(match[2])
 

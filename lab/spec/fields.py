@@ -79,7 +79,9 @@ def read_mtu_bytes(value: object) -> int:
 def check_name(name: str) -> str:
     """The name of a lab, checked; ValueError when it is none."""
     if not NAME_PATTERN.fullmatch(name):
-        raise ValueError(f"{name[:64]!r} is no lab name: 1 to 24 of a-z, 0-9 and -, no - at either end")
+        raise ValueError(
+            f"{name[:64]!r} is not a valid lab name: 1 to 24 of a-z, 0-9 and -, no - at either end"
+        )
     return name
 
 

@@ -25,7 +25,7 @@ def delay_s(text: object) -> float:
     """
     number, unit = _split(text, "a delay such as 50us or 0.15ms")
     if unit not in _SECONDS:
-        raise ValueError(f"{text!r} is no delay: the unit must be ns, us, ms or s")
+        raise ValueError(f"{text!r} is not a valid delay: the unit must be ns, us, ms or s")
     # Whole nanoseconds: that is what the switch takes, and 150 * 1e-6 is not 150e-6 in floating point.
     return round(number * _SECONDS[unit] * 1e9) / 1e9
 
@@ -42,7 +42,9 @@ def rate_bytes_per_s(text: object) -> float:
         prefix = unit.removesuffix(suffix)
         if prefix != unit and prefix in _PREFIXES:
             return number * _PREFIXES[prefix] * factor
-    raise ValueError(f"{text!r} is no rate: the unit must be bit/s or B/s, with k, M, G or T before it")
+    raise ValueError(
+        f"{text!r} is not a valid rate: the unit must be bit/s or B/s, with k, M, G or T before it"
+    )
 
 
 def loss_ratio(text: object) -> float:
@@ -52,7 +54,7 @@ def loss_ratio(text: object) -> float:
     """
     number, unit = _split(text, "a loss such as 20%")
     if unit != "%" or number > 100:
-        raise ValueError(f"{text!r} is no loss: a number from 0 to 100, and %")
+        raise ValueError(f"{text!r} is not a valid loss: a number from 0 to 100, and %")
     return round(number * 1e7) / 1e9
 
 

@@ -66,7 +66,7 @@ def test_comments_blank_lines_crlf_and_a_byte_order_mark_are_no_hosts(tmp_path: 
         ("", "no host in it"),
         ("# nothing\n\n", "no host in it"),
         ("a\nb\na\n", "'a' stands there twice"),
-        ("a\nb extra words\n", "f:2: 'extra' is no KEY=VALUE"),
+        ("a\nb extra words\n", "f:2: 'extra' is not a KEY=VALUE"),
         ("a zone=1\n", "f:1: unknown key 'zone'"),
         ("a slots=0\n", "slots='0'"),
         ("a slots=many\n", "slots='many'"),
@@ -158,8 +158,8 @@ def test_any_text_is_hosts_or_one_clear_line(text: str) -> None:
     [
         ("a\u2028evil\n", "control or invisible"),
         ("a\x1b[31m\n", "control or invisible"),
-        ("a address=010.0.0.1\n", "no IP address"),
-        ("a 300.1.1.1\n", "no IP address"),
+        ("a address=010.0.0.1\n", "an IP address"),
+        ("a 300.1.1.1\n", "an IP address"),
         ("'" + "x" * 70_000 + "'\n", "at most 65536"),
     ],
 )

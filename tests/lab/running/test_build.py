@@ -342,7 +342,7 @@ def test_without_a_compiler_or_ip_it_names_the_package(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("name", ["", "../x", "A", "-x", "a.b", "x" * 25, "a/b", "a;b"])
 def test_a_name_that_is_none_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    with pytest.raises(InputError, match="is no lab name"):
+    with pytest.raises(InputError, match="is not a valid lab name"):
         up(PAIR, name=name)
 
 

@@ -227,7 +227,7 @@ def test_a_fault_or_a_flow_is_read_back_as_written_or_refused(fault: object, flo
         ("{host: rack0/0}", "nothing that is wrong"),
         ("{host: rack0/2, loss: 1%}", "rack0 has no host 2"),
         ("{host: rack7/0, loss: 1%}", "in no rack"),
-        ("{host: r0h0, loss: 1%}", "no host such as rack0/2"),
+        ("{host: r0h0, loss: 1%}", "not a host such as rack0/2"),
         ("{host: rack0/0, racks: [0, 1], loss: 1%}", "needs one place"),
         ("{src: rack0/0, loss: 1%}", "needs one place"),
         ("{src: rack0/0, dst: rack0/0, loss: 1%}", "needs one place"),
