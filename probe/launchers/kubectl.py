@@ -17,11 +17,11 @@ from netprobe.core.hosts import Host
 from netprobe.core.kubernetes import label_fault, selector_fault, subdomain_fault
 from netprobe.core.text import one_line
 from netprobe.probe.launchers.bootstrap import Payload
+from netprobe.probe.launchers.child import signal_group
 from netprobe.probe.launchers.diagnose import Diagnosis, no_python
 from netprobe.probe.launchers.exec_launcher import DEFAULT_FAN_OUT, ChildLauncher
 from netprobe.probe.launchers.kubectl_errors import explain_kubectl, lacks_python, without_noise
 from netprobe.probe.launchers.launch import Channel, LaunchFailure
-from netprobe.probe.launchers.process import signal_group
 
 MAX_LIST_BYTES = 64 << 20
 """A pod takes about 8 kB of the list."""

@@ -12,8 +12,16 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from netprobe.core.hosts import Host
+from netprobe.probe.launchers.child import (
+    POLL_S,
+    Tail,
+    has_ended,
+    kill_child,
+    signal_group,
+    start_child,
+    wait_for_end,
+)
 from netprobe.probe.launchers.listener import Arrival
-from netprobe.probe.launchers.process import POLL_S, Tail, has_ended, signal_group
 
 OUTPUT_BYTES = 1 << 17
 END_S = 1.0
@@ -40,15 +48,7 @@ class SharedProcess:
         cls, argv: Sequence[str], stream: bytes, env: dict[str, str] | None, lines_about: LinesAbout
     ) -> SharedProcess:
         """Start ``argv`` with ``stream`` as its whole standard input. Raises OSError."""
-        child = subprocess.Popen(
-            argv,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            env=env,
-            bufsize=0,
-        )
+        child = start_child(argv, env, stderr=subprocess.STDOUT)
         shared = cls(child, lines_about)
         try:
             loop = asyncio.get_running_loop()
@@ -66,7 +66,7 @@ class SharedProcess:
     @property
     def output(self) -> str:
         """The end of what it and the agents printed."""
-        return self._tail.data.decode("utf-8", "replace")
+        return self._tail.text
 
     def says_more(self) -> bool:
         """Whether it has printed anything since this was last asked."""
@@ -79,19 +79,15 @@ class SharedProcess:
 
     async def read_up(self, timeout_s: float) -> None:
         """Wait until its output has ended."""
-        with contextlib.suppress(asyncio.TimeoutError, TimeoutError):
-            await asyncio.wait_for(asyncio.shield(self._tail.ended), timeout_s)
+        await self._tail.wait_ended(timeout_s)
 
     async def finish(self, grace_s: float) -> None:
         """Let it end by itself, then ask it to (engines clean up after SIGTERM), then kill it."""
         for wait_s, number in ((max(grace_s, END_S), signal.SIGTERM), (TERM_S, signal.SIGKILL)):
-            deadline = asyncio.get_running_loop().time() + wait_s
-            while not self.has_ended() and asyncio.get_running_loop().time() < deadline:
-                await asyncio.sleep(POLL_S)
-            if self.has_ended():
+            if await wait_for_end(self.child, wait_s):
                 break
             signal_group(self.child, number)
-        self._collect()
+        kill_child(self.child, self._transports)
 
     def kill(self) -> None:
         """End it now, needing no event loop."""
@@ -100,18 +96,7 @@ class SharedProcess:
             deadline = time.monotonic() + TERM_S
             while not self.has_ended() and time.monotonic() < deadline:
                 time.sleep(POLL_S)
-        self._collect()
-
-    def _collect(self) -> None:
-        signal_group(self.child, signal.SIGKILL)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.child.wait(1.0)
-        for transport in self._transports:
-            with contextlib.suppress(RuntimeError, AttributeError):  # the event loop, or it, is closed
-                transport.abort() if isinstance(transport, asyncio.WriteTransport) else transport.close()
-        for stream in (self.child.stdin, self.child.stdout):
-            if stream is not None and not self._transports:
-                stream.close()
+        kill_child(self.child, self._transports)
 
 
 def lines_naming(lines: Iterable[str], names: Iterable[str]) -> list[str]:

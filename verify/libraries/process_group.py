@@ -23,9 +23,9 @@ from typing import IO, Any
 
 from netprobe.core.errors import NothingMeasuredError
 from netprobe.core.text import one_line
+from netprobe.probe.launchers.child import has_ended, signal_group, start_child
 from netprobe.probe.launchers.diagnose import explain
 from netprobe.probe.launchers.exec_launcher import DESCRIPTORS_PER_CHILD, SPARE_DESCRIPTORS, allow_descriptors
-from netprobe.probe.launchers.process import has_ended, signal_group
 
 PREFIX = b"netprobe "
 MAX_LINE_BYTES = 1 << 20
@@ -124,15 +124,7 @@ class ProcessGroup:
         """Start one more process; its number. Raises LibraryError when its program cannot be run."""
         allow_descriptors((len(self.members) + 1) * DESCRIPTORS_PER_CHILD + SPARE_DESCRIPTORS)
         try:
-            child = subprocess.Popen(
-                argv,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-                env=env,
-                bufsize=0,
-            )
+            child = start_child(argv, env)
         except OSError as error:
             raise LibraryError(f"cannot run {argv[0]!r}: {error.strerror}") from None
         member = _Member(name, child, deque(maxlen=self.noise_lines))
