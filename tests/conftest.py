@@ -6,6 +6,7 @@ import fcntl
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,6 +23,10 @@ settings.load_profile("netprobe")
 # hundred compiles all of it anew, which takes longer than what most of them do.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# A shell starts its background jobs, and execnet its workers, with SIGINT ignored, and so would all that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
@@ -108,6 +113,8 @@ def compiler_cache(compiled_switch: Path, tmp_path_factory: pytest.TempPathFacto
     return f"{folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
 
 
+# After the selection by -m and -k: a run without labs must not wait for one that has them.
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     marked = [item for item in items if item.get_closest_marker("lab")]
     reason = lab_is_missing() if marked else None
@@ -115,6 +122,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in marked:
             item.add_marker(pytest.mark.skip(reason=reason))
     elif marked and not config.option.collectonly:
+        if hasattr(config, "workerinput"):
+            raise pytest.UsageError("lab tests run one at a time: add -m 'not lab', or leave out -n")
         # Labs share the machine's cores and its real-time priorities: one run of the tests at a time. The
         # lock goes with this process.
         lock = os.open("/run/netprobe-tests.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
