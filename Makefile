@@ -5,11 +5,14 @@ TABLE ?=
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 
-.PHONY: help setup setup-demo demo test check schemas format bench clean
+.PHONY: help setup setup-demo demo test test-fast test-long check schemas format bench clean
 
 help:
 	@echo 'make demo [SEED=7]      16 hosts in racks of 6, 6 and 4: scan, group, order (as any user, where the kernel lets them)'
-	@echo 'make test               the tests (PYTEST_ARGS=... goes to pytest)'
+	@echo 'make test               the tests: those without a lab in parallel, then the labs one by one;'
+	@echo '                        with PYTEST_ARGS=..., one plain pytest run with these arguments'
+	@echo 'make test-fast          the tests without a lab, in parallel, for the inner loop'
+	@echo 'make test-long          all tests, also those too long for every day, with ten times the random examples'
 	@echo 'make check              linters, types, layers, published schemas'
 	@echo 'make schemas            write docs/schemas/ anew from the models'
 	@echo 'make format             let ruff format the code'
@@ -27,7 +30,13 @@ demo: setup-demo
 	@scripts/demo.sh '$(SEED)'
 
 test: setup
-	@.venv/bin/pytest $(PYTEST_ARGS)
+	@scripts/test.sh all $(PYTEST_ARGS)
+
+test-fast: setup
+	@scripts/test.sh fast $(PYTEST_ARGS)
+
+test-long: setup
+	@scripts/test.sh long $(PYTEST_ARGS)
 
 check: setup
 	@scripts/check.sh

@@ -15,9 +15,14 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# Shared machines stall at will: a slow example is no failure.
-settings.register_profile("netprobe", deadline=None, max_examples=60)
-settings.load_profile("netprobe")
+# `make test-long` sets it: tests marked `long` run too, and properties are tested with new examples each time.
+LONG = os.environ.get("NETPROBE_TESTS") == "long"
+
+# Shared machines stall at will: a slow example is no failure. Every day the same examples, so that a failure
+# comes from a change and not from luck.
+settings.register_profile("everyday", deadline=None, max_examples=60, derandomize=True)
+settings.register_profile("long", deadline=None, max_examples=600)
+settings.load_profile("long" if LONG else "everyday")
 
 # Commands that tests start find netprobe compiled, as a user's second command does: without that each of some
 # hundred compiles all of it anew, which takes longer than what most of them do.
@@ -116,6 +121,9 @@ def compiler_cache(compiled_switch: Path, tmp_path_factory: pytest.TempPathFacto
 # After the selection by -m and -k: a run without labs must not wait for one that has them.
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not LONG:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("long")])
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
     marked = [item for item in items if item.get_closest_marker("lab")]
     reason = lab_is_missing() if marked else None
     if reason is not None:
