@@ -10,11 +10,12 @@ from netprobe.core import hosts as core_hosts
 from netprobe.core.errors import HostsError
 from netprobe.core.hosts import Host, parse_hosts_text, read_hosts_file_text
 from netprobe.formats.detect import NETPROBE, read_hosts_text, refuse_host_slots
+from netprobe.formats.format import Reader
 from netprobe.formats.host_lists.ansible import read_ansible_inventory
 from netprobe.formats.host_lists.lsf import lsf_hosts
 from netprobe.formats.host_lists.pbs import pbs_hosts
 from netprobe.formats.host_lists.slurm import read_slurm_nodelist, slurm_hosts
-from netprobe.formats.registry import FORMATS, Reader
+from netprobe.formats.registry import FORMATS
 
 
 def load_hosts(argument: str, *, environ: Mapping[str, str] | None = None) -> tuple[Host, ...]:

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 
 from netprobe.core.errors import HostsError
 from netprobe.core.hosts import MAX_HOSTS, Host, check_hosts, checked_lines, is_ip_address, make_host
+from netprobe.formats.format import Format
 from netprobe.formats.host_lists.ansible_groups import ALL, CONNECTION, Groups
 from netprobe.formats.host_lists.ansible_ranges import expand_pattern, split_port
 
@@ -147,3 +148,6 @@ def _host(name: str, variables: Mapping[str, str], *, source: str | None, line: 
             f"{address} under 'Host {name}' in ssh_config, and leave them out here"
         )
     return make_host(name, source=source, line=line, target=f"ssh://{login}:{int(port)}")
+
+
+FORMAT = Format(name="ansible", summary="Ansible inventory in INI form", read=read_ansible_inventory)

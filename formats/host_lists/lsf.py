@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 
 from netprobe.core.errors import HostsError, InputError
 from netprobe.core.hosts import MAX_SLOTS, Host
+from netprobe.formats.format import Format
 from netprobe.formats.hostfiles.repeated import add_up, read_line_a_slot
 
 
@@ -53,3 +54,6 @@ def lsf_hosts(environ: Mapping[str, str], read_file: Callable[[str], str]) -> tu
             "job, or give lsf:FILE"
         )
     return read_lsf_hostfile(read_file(path), source=path)
+
+
+FORMAT = Format(name="lsf", summary="host file of an LSF job", read=read_lsf_hostfile)

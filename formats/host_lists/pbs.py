@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host
+from netprobe.formats.format import Format
 from netprobe.formats.hostfiles.repeated import read_line_a_slot
 
 
@@ -23,3 +24,6 @@ def pbs_hosts(environ: Mapping[str, str], read_file: Callable[[str], str]) -> tu
     if not path:
         raise InputError("no PBS job here (PBS_NODEFILE is not set): run inside a job, or give pbs:FILE")
     return read_pbs_nodefile(read_file(path), source=path)
+
+
+FORMAT = Format(name="pbs", summary="nodefile of a PBS job", read=read_pbs_nodefile)

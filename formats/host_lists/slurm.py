@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from netprobe.core.errors import HostsError, InputError
 from netprobe.core.hosts import MAX_HOSTS, MAX_SLOTS, Host, check_hosts, make_host
 from netprobe.core.naming import MAX_EXPRESSION_LENGTH, expand_ranges, split_list
+from netprobe.formats.format import Format
 
 LIST_VARIABLES = ("SLURM_JOB_NODELIST", "SLURM_NODELIST")
 TASKS_VARIABLE = "SLURM_TASKS_PER_NODE"
@@ -121,3 +122,6 @@ def _tasks(environ: Mapping[str, str], hosts: int, variable: str) -> list[int | 
         f"speaks of {len(tasks)} hosts and {variable} of {hosts}: unset {TASKS_VARIABLE} to go without slots",
         source=TASKS_VARIABLE,
     )
+
+
+FORMAT = Format(name="slurm", summary="node list of Slurm", read=read_slurm_nodelist)

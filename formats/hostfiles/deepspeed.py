@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from netprobe.core.errors import HostsError, InputError
 from netprobe.core.hosts import MAX_SLOTS, Host, check_hosts, checked_lines, make_host
+from netprobe.formats.format import Format
 from netprobe.formats.hostfiles.ranks import launcher_names, slots_of
 
 ORDER = (
@@ -60,3 +61,13 @@ def read_deepspeed_hostfile(text: str, *, source: str | None = None) -> tuple[Ho
             make_host(match["name"], source=source, line=number, target=target, slots=int(match["slots"]))
         )
     return check_hosts(hosts, source=source)
+
+
+FORMAT = Format(
+    name="deepspeed",
+    summary="hostfile of DeepSpeed",
+    write=write_deepspeed_hostfile,
+    read=read_deepspeed_hostfile,
+    order=ORDER,
+    file="hostfile.deepspeed",
+)

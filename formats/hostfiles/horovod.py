@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from netprobe.core.errors import HostsError, InputError
 from netprobe.core.hosts import Host, check_hosts
+from netprobe.formats.format import Format
 from netprobe.formats.hostfiles.deepspeed import read_deepspeed_hostfile
 from netprobe.formats.hostfiles.ranks import argument_path, launcher_names, slots_of
 
@@ -49,3 +50,14 @@ def read_horovod_hostfile(text: str, *, source: str | None = None) -> tuple[Host
     if "#" in text:
         raise HostsError("has a '#': horovodrun reads no comments", source=source)
     return read_deepspeed_hostfile(text, source=source)
+
+
+FORMAT = Format(
+    name="horovod",
+    summary="hostfile of Horovod",
+    write=write_horovod_hostfile,
+    read=read_horovod_hostfile,
+    command=horovod_command,
+    order=ORDER,
+    file="hostfile.horovod",
+)

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 
 from netprobe.core.errors import HostsError, InputError
 from netprobe.core.hosts import MAX_SLOTS, Host, check_hosts, checked_lines, make_host
+from netprobe.formats.format import Format
 from netprobe.formats.hostfiles.ranks import argument_path, launcher_names, slots_of
 from netprobe.formats.hostfiles.repeated import Listed
 
@@ -121,3 +122,14 @@ def _user(words: Sequence[str], *, source: str | None, line: int) -> str | None:
     if "user" in found and not _USER.fullmatch(found["user"]):
         raise HostsError(f"user {found['user'][:60]!r} is none", source=source, line=line)
     return found.get("user")
+
+
+FORMAT = Format(
+    name="mpich",
+    summary="machinefile of MPICH and Intel MPI",
+    write=write_mpich_machinefile,
+    read=read_mpich_machinefile,
+    command=mpich_command,
+    order=ORDER,
+    file="hostfile.mpich",
+)

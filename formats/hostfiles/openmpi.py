@@ -21,9 +21,11 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from netprobe.core.errors import HostsError, InputError
 from netprobe.core.hosts import MAX_SLOTS, Host, check_hosts, checked_lines, make_host
+from netprobe.formats.format import Format
 from netprobe.formats.hostfiles.ranks import argument_path, places_of, slots_of
 from netprobe.formats.hostfiles.repeated import Listed
 
@@ -184,3 +186,15 @@ def _short_name(name: str) -> str:
         return str(ipaddress.IPv4Address(name))
     except ValueError:
         return name.partition(".")[0].lower()
+
+
+FORMAT = Format(
+    name="openmpi",
+    summary="hostfile of Open MPI's mpirun (for --map-by seq)",
+    write=write_openmpi_hostfile,
+    write_by_node=partial(write_openmpi_hostfile, by_node=True),
+    read=read_openmpi_hostfile,
+    command=openmpi_command,
+    order=ORDER,
+    file="hostfile",
+)

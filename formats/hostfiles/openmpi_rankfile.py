@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 
 from netprobe.core.errors import HostsError
 from netprobe.core.hosts import Host, check_hosts, checked_lines, make_host
+from netprobe.formats.format import Format
 from netprobe.formats.hostfiles.openmpi import check_openmpi_names
 from netprobe.formats.hostfiles.ranks import MAX_RANKS, argument_path, comments, places_of, slots_of
 
@@ -81,3 +83,15 @@ def read_openmpi_rankfile(text: str, *, source: str | None = None) -> tuple[Host
         last = name
     hosts = [make_host(name, source=source, line=lines[name], slots=n) for name, n in counts.items()]
     return check_hosts(hosts, source=source)
+
+
+FORMAT = Format(
+    name="rankfile",
+    summary="rankfile of Open MPI's mpirun, each rank bound to a core",
+    write=write_openmpi_rankfile,
+    write_by_node=partial(write_openmpi_rankfile, by_node=True),
+    read=read_openmpi_rankfile,
+    command=rankfile_command,
+    order=ORDER,
+    file="rankfile",
+)

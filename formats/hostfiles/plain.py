@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from netprobe.core.errors import HostsError, InputError
 from netprobe.core.hosts import MAX_HOSTS, Host, check_hosts, checked_lines, make_host
+from netprobe.formats.format import Format
 
 ORDER = (
     "the list says nothing of ranks: whoever reads it keeps the order, or not (srun does with SLURM_HOSTFILE and "
@@ -39,3 +40,13 @@ def read_plain_list(text: str, *, source: str | None = None) -> tuple[Host, ...]
         if len(hosts) > MAX_HOSTS:
             raise HostsError(f"more than {MAX_HOSTS} hosts", source=source)
     return check_hosts(hosts, source=source)
+
+
+FORMAT = Format(
+    name="plain",
+    summary="one host a line, in rank order",
+    write=write_plain_list,
+    read=read_plain_list,
+    order=ORDER,
+    file="hostfile.plain",
+)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from netprobe.core.errors import HostsError
 from netprobe.core.hosts import MAX_HOSTS, MAX_SLOTS, Host, check_hosts, make_host
+from netprobe.formats.format import Format
 from netprobe.formats.hostfiles.ranks import MAX_RANKS, launcher_names, places_of, slots_of
 
 VERSION = 1
@@ -83,3 +85,14 @@ def _objects(data: dict[str, Any], key: str, most: int, source: str | None) -> l
     if not isinstance(items, list) or len(items) > most or not all(isinstance(item, dict) for item in items):
         raise HostsError(f"its {key!r} is no list of up to {most} objects", source=source)
     return items
+
+
+FORMAT = Format(
+    name="json",
+    summary="rank map: host, rank and local rank",
+    write=write_rank_map,
+    write_by_node=partial(write_rank_map, by_node=True),
+    read=read_rank_map,
+    order=ORDER,
+    file="ranks.json",
+)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host, check_hosts, is_ip_address
+from netprobe.formats.format import Format
 from netprobe.formats.hostfiles.ranks import launcher_names, places_of, slots_of
 
 SHARE = 0.001
@@ -45,3 +47,13 @@ def write_ray_bundles(hosts: Sequence[Host], *, slots: int | None = None, by_nod
     for key, items, end in (("bundles", bundles, ","), ("ranks", ranks, "")):
         lines += [f'  "{key}": [', ",\n".join(f"    {json.dumps(item)}" for item in items), f"  ]{end}"]
     return "\n".join(["{", *lines, "}"]) + "\n"
+
+
+FORMAT = Format(
+    name="ray",
+    summary="bundles of a Ray placement group, one a rank",
+    write=write_ray_bundles,
+    write_by_node=partial(write_ray_bundles, by_node=True),
+    order=ORDER,
+    file="ray.json",
+)

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 
 from netprobe.core.errors import HostsError, InputError
 from netprobe.core.hosts import MAX_SLOTS, Host, check_hosts, checked_lines
+from netprobe.formats.format import Format
 from netprobe.formats.hostfiles.ranks import argument_path, comments, launcher_names, places_of, slots_of
 from netprobe.formats.hostfiles.repeated import add_up
 
@@ -71,3 +73,15 @@ def check_node_names(names: Sequence[str]) -> None:
             raise InputError(
                 f"{name!r} is a word of Slurm's, and no name: give it another one (launcher_name=)"
             )
+
+
+FORMAT = Format(
+    name="slurm-hostfile",
+    summary="list that SLURM_HOSTFILE names (for srun --distribution=arbitrary)",
+    write=write_slurm_hostfile,
+    write_by_node=partial(write_slurm_hostfile, by_node=True),
+    read=read_slurm_hostfile,
+    command=slurm_hostfile_command,
+    order=ORDER,
+    file="hostfile.slurm",
+)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from netprobe.core.errors import HostsError
 from netprobe.core.hosts import MAX_SLOTS, Host, check_hosts, checked_lines, make_host
+from netprobe.formats.format import Format
 from netprobe.formats.hostfiles.ranks import comments, launcher_names, slots_of
 
 PORT = 29500
@@ -77,3 +78,13 @@ def read_torchrun_commands(text: str, *, source: str | None = None) -> tuple[Hos
     if any(count != len(hosts) for count in nodes):
         raise HostsError(f"has {len(hosts)} hosts, and --nnodes says another number", source=source)
     return check_hosts(hosts, source=source)
+
+
+FORMAT = Format(
+    name="torchrun",
+    summary="the torchrun command of each host (static rendezvous)",
+    write=write_torchrun_commands,
+    read=read_torchrun_commands,
+    order=ORDER,
+    file="txt",
+)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host, check_hosts, is_ip_address
+from netprobe.formats.format import Format, TopologyFormat
 from netprobe.formats.hostfiles.ranks import launcher_names, slots_of
 from netprobe.formats.topologies.slurm_topology import check_group_names
 
@@ -65,3 +66,21 @@ def _ip(host: Host) -> str:
 
 def _list(entries: Iterable[Mapping[str, object]]) -> str:
     return "[\n" + ",\n".join(f"  {json.dumps(entry)}" for entry in entries) + "\n]\n"
+
+
+FORMAT = Format(
+    name="dlrover",
+    summary="node ranks as DLRover's master keeps them (JSON)",
+    write=write_dlrover_nodes,
+    order=ORDER,
+    file="json",
+)
+
+
+TOPOLOGY_FORMAT = TopologyFormat(
+    name="dlrover",
+    summary="switches of nodes for a TopologyQuerier of DLRover (JSON)",
+    write=write_dlrover_switches,
+    places=PLACES,
+    file="dlrover-switches.json",
+)

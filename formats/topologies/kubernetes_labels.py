@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host, check_hosts
 from netprobe.core.kubernetes import label_value_fault, subdomain_fault
+from netprobe.formats.format import Format, TopologyFormat
 from netprobe.formats.host_lists.kubernetes_pods import NODE_LABEL
 from netprobe.formats.hostfiles.ranks import comments, slots_of
 
@@ -109,3 +110,21 @@ def _command(kind: str, name: str, *labels: str) -> str:
 def _script(note: str, lines: Sequence[str]) -> str:
     head = "#!/bin/sh\n" + comments("Kubernetes labels.", note, "sh FILE [kubectl's options]")
     return head + "set -eu\n" + "".join(f"{line}\n" for line in lines)
+
+
+FORMAT = Format(
+    name="kubernetes",
+    summary="kubectl commands that label pods or nodes with their ranks",
+    write=write_rank_labels,
+    order=ORDER,
+    file="sh",
+)
+
+
+TOPOLOGY_FORMAT = TopologyFormat(
+    name="kubernetes",
+    summary="kubectl commands that label nodes with their groups",
+    write=write_group_labels,
+    places=PLACES,
+    file="group-sh",
+)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from netprobe.core.errors import HostsError, InputError
 from netprobe.core.hosts import MAX_HOSTS, Host, checked_lines
 from netprobe.core.naming import name_fault
+from netprobe.formats.format import TopologyFormat
 from netprobe.formats.host_lists.slurm import expand_nodelist, write_nodelist
 from netprobe.formats.hostfiles.ranks import comments, launcher_names
 from netprobe.formats.hostfiles.slurm_hostfile import check_node_names
@@ -206,3 +207,12 @@ def _names(value: str | None, source: str | None, number: int) -> tuple[str, ...
         return expand_nodelist(value)
     except HostsError as error:
         raise HostsError(str(error), source=source, line=number) from None
+
+
+TOPOLOGY_FORMAT = TopologyFormat(
+    name="slurm-conf",
+    summary="topology.conf of Slurm (tree)",
+    write=write_slurm_topology,
+    places=PLACES,
+    file="topology.conf",
+)

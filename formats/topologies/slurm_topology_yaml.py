@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from netprobe.core.hosts import Host
+from netprobe.formats.format import TopologyFormat
 from netprobe.formats.hostfiles.ranks import comments
 from netprobe.formats.topologies.slurm_topology import leaf_switches, upper_switches, without_switch
 
@@ -39,3 +40,12 @@ def write_slurm_topology_yaml(
         lines += [f"      - switch: {json.dumps(name)}", f"        nodes: {json.dumps(nodes)}"]
     head = comments("Slurm topology.yaml, a leaf switch a group.", PLACES, *without_switch(unplaced))
     return head + "---\n" + "".join(f"{line}\n" for line in lines)
+
+
+TOPOLOGY_FORMAT = TopologyFormat(
+    name="slurm-yaml",
+    summary="topology.yaml of Slurm 25.05 and later (tree)",
+    write=write_slurm_topology_yaml,
+    places=PLACES,
+    file="topology.yaml",
+)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host
+from netprobe.formats.format import TopologyFormat
 from netprobe.formats.hostfiles.ranks import launcher_names
 from netprobe.formats.topologies.slurm_topology import MAX_DEPTH, check_group_names
 
@@ -48,3 +49,12 @@ def way(group: str, above: Mapping[str, str] | None) -> list[str]:
         if len(found) > MAX_DEPTH:
             raise InputError(f"group {group[:60]!r} hangs on itself")
     return found
+
+
+TOPOLOGY_FORMAT = TopologyFormat(
+    name="topograph",
+    summary="JSON of topograph's graph engine",
+    write=write_topograph_graph,
+    places=PLACES,
+    file="json",
+)
