@@ -8,13 +8,13 @@ from pathlib import Path
 from netprobe.core.documents.capacity import Capacity, CapacityTest, Oversubscription, Resource, TestedFlow
 from netprobe.core.documents.document import check_same_hosts
 from netprobe.core.documents.map import Group, Map
-from netprobe.core.documents.scan import Scan, ScannedHost
+from netprobe.core.documents.scan import DocumentStatus, Scan, ScannedHost
 from netprobe.core.errors import DocumentError, NothingMeasuredError
 from netprobe.core.hosts import Host
 from netprobe.core.system.interrupts import signals_held
 from netprobe.core.text import listed
 from netprobe.pipeline import files
-from netprobe.probe.capacity.estimate import Estimate, estimate
+from netprobe.probe.capacity.estimate import Estimate, Estimates, estimate
 from netprobe.probe.capacity.run import CapacityOptions, CapacityOutcome, run_capacity
 from netprobe.probe.launchers.launch import Launcher
 from netprobe.probe.records.events import OnEvent, ignore
@@ -85,8 +85,40 @@ def build_capacity(
 ) -> Capacity:
     """The document; pure."""
     names = [host.name for host in scan.hosts]
-    found = estimate(groups, outcome.readings)
     ids = [group.id for group in map_.groups]
+    found = estimate(groups, outcome.readings)
+    resources = _resources(found, groups, names, ids)
+    known = sum(one.bytes_per_s is not None for one in resources)
+    status, reason = _status(outcome, known, len(resources))
+    return Capacity(
+        status=status,
+        reason=reason,
+        seed=map_.seed,
+        parents=[scan.parent(), map_.parent()],
+        hosts=_hosts(scan, outcome),
+        groups=list(map_.groups),
+        parameters={
+            "method": "tcp",
+            "seconds": options.seconds,
+            "streams": options.streams,
+            "repeats": options.repeats,
+            "at_once": options.at_once,
+        },
+        resources=resources,
+        oversubscription=[
+            oversubscription(group, [found.tx[h] for h in members], found.up.get(place, Estimate()))
+            for place, (group, members) in enumerate(zip(map_.groups, groups, strict=True))
+        ],
+        warnings=([ONE_GROUP] if len(groups) == 1 and len(names) > 1 else []) + _warnings(resources),
+        tests=_tests(outcome, names, ids, options),
+        duration_s=outcome.duration_s,
+    )
+
+
+def _resources(
+    found: Estimates, groups: Sequence[Sequence[int]], names: Sequence[str], ids: Sequence[str]
+) -> list[Resource]:
+    """What each host sends and receives, then what each uplink carries either way, by host name and group id."""
 
     def named(reference: str) -> str:
         kind, _, place = reference.partition(":")
@@ -106,60 +138,42 @@ def build_capacity(
             reason=one.reason,
         )
 
-    resources = [
+    hosts = [
         resource(kind, host, getattr(found, kind)[host], [host])
         for members in groups
         for host in members
         for kind in ("tx", "rx")
     ]
-    resources += [
+    uplinks = [
         resource(kind, place, getattr(found, kind)[place], members)
         for place, members in enumerate(groups)
         for kind in ("up", "down")
         if place in getattr(found, kind)
     ]
-    known = sum(one.bytes_per_s is not None for one in resources)
+    return hosts + uplinks
+
+
+def _hosts(scan: Scan, outcome: CapacityOutcome) -> list[ScannedHost]:
+    """The hosts of the scan, as this run found them."""
+    return [
+        ScannedHost.model_validate(
+            host.model_dump()
+            | {"address": one.host.address, "status": one.status, "reason": one.reason, "agent": one.agent}
+        )
+        for host, one in zip(scan.hosts, outcome.hosts, strict=True)
+    ]
+
+
+def _status(outcome: CapacityOutcome, known: int, resources: int) -> tuple[DocumentStatus, str | None]:
+    """Of the document, and the reason where it is not ok: ``known`` of the ``resources`` have a reading."""
     faults = [f"{one.host.name}: {one.reason}" for one in outcome.hosts if one.status != "ok"]
-    whole = known == len(resources) and not faults and not outcome.interrupted
     parts = ["interrupted"] if outcome.interrupted else []
     parts += faults[:4]
     parts += [f"and {count(len(faults) - 4, 'more host')}"] if len(faults) > 4 else []
-    if known < len(resources) and not faults:
-        parts.append(f"{len(resources) - known} of {count(len(resources), 'resource')} without a reading")
-    return Capacity(
-        status="ok" if whole else "partial" if known else "failed",
-        reason="; ".join(parts) or None,
-        seed=map_.seed,
-        parents=[scan.parent(), map_.parent()],
-        hosts=[
-            ScannedHost.model_validate(
-                host.model_dump()
-                | {
-                    "address": one.host.address,
-                    "status": one.status,
-                    "reason": one.reason,
-                    "agent": one.agent,
-                }
-            )
-            for host, one in zip(scan.hosts, outcome.hosts, strict=True)
-        ],
-        groups=list(map_.groups),
-        parameters={
-            "method": "tcp",
-            "seconds": options.seconds,
-            "streams": options.streams,
-            "repeats": options.repeats,
-            "at_once": options.at_once,
-        },
-        resources=resources,
-        oversubscription=[
-            oversubscription(group, [found.tx[h] for h in members], found.up.get(place, Estimate()))
-            for place, (group, members) in enumerate(zip(map_.groups, groups, strict=True))
-        ],
-        warnings=([ONE_GROUP] if len(groups) == 1 and len(names) > 1 else []) + _warnings(resources),
-        tests=_tests(outcome, names, ids, options),
-        duration_s=outcome.duration_s,
-    )
+    if known < resources and not faults:
+        parts.append(f"{resources - known} of {count(resources, 'resource')} without a reading")
+    whole = known == resources and not faults and not outcome.interrupted
+    return "ok" if whole else "partial" if known else "failed", "; ".join(parts) or None
 
 
 def _tests(

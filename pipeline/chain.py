@@ -32,7 +32,7 @@ from netprobe.pipeline.scanning.measuring import Measuring, phases_for
 from netprobe.pipeline.scanning.resuming import find_earlier
 from netprobe.pipeline.scanning.scan import scan
 from netprobe.pipeline.truth.scoring import Score, score_map
-from netprobe.pipeline.verifying.verify_order import NothingVerifiedError, verify_order
+from netprobe.pipeline.verifying.verify_order import NothingVerifiedError, VerifyRequest, verify_order
 from netprobe.plan.order.strategies import strategy_of
 from netprobe.probe.capacity.run import MOST_AT_ONCE, CapacityOptions
 from netprobe.probe.fleet.addressing import check_given
@@ -242,12 +242,12 @@ def _verify(
     try:
         return verify_order(
             planned,
+            VerifyRequest(options=options.verify or VerifyOptions()),
             launcher=launcher,
             map_=mapped,
             capacity=capacity if capacity is not None and has_all_rates(mapped, capacity) else None,
             path=folder / files.VERIFY,
             options=options.scan,
-            verify=options.verify,
             on_event=on_event,
         )
     except NothingVerifiedError as error:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from netprobe.cli.lazy import commands
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption
 from netprobe.report.units import count
+
+if TYPE_CHECKING:
+    from netprobe.core.documents.scan import Scan
 
 app = commands("Make a document of what others measured.")
 
@@ -80,8 +83,13 @@ def matrix(
     scan = import_matrix(file, options=options)
     files.save(scan, path)
 
+    show_import(scan, path, Output(json=json, quiet=quiet))
+    return EXIT_OK if scan.status == "ok" else EXIT_PARTIAL
+
+
+def show_import(scan: Scan, path: Path, output: Output) -> None:
+    """For people, and for ``--json``."""
     measurement = scan.measurements[0]
-    output = Output(json=json, quiet=quiet)
     for warning in scan.warnings:
         output.note(f"warning: {warning}")
     output.say(
@@ -100,4 +108,3 @@ def matrix(
             "warnings": scan.warnings,
         }
     )
-    return EXIT_OK if scan.status == "ok" else EXIT_PARTIAL

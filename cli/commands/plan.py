@@ -26,6 +26,52 @@ ObjectiveOption = Annotated[
 RootOption = Annotated[
     str | None, typer.Option("--root", help="Host of rank 0 (the first given host otherwise).")
 ]
+HostsOption = Annotated[
+    str | None,
+    typer.Option("--hosts", help="Hosts in their given order, with slots (the map's own otherwise)."),
+]
+SizeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--size", metavar="SIZE", help="Price a buffer of 100MB, say, by goodput as well as latency."
+    ),
+]
+ScanOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--scan", help="The map's scan (scan.json beside the map), to judge orders by its readings."
+    ),
+]
+CapacityOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--capacity",
+        metavar="CAPACITY",
+        help="A capacity.json: says what a large buffer takes, and keeps the given order where it takes less.",
+    ),
+]
+HeldOutOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--held-out/--no-held-out",
+        help="Judge orders on readings that they were not sought on (up to 256 hosts otherwise).",
+    ),
+]
+TimeOption = Annotated[
+    float | None,
+    typer.Option(
+        "--time", metavar="SECONDS", help="Search on for so long; bytes then depend on the machine."
+    ),
+]
+ExactOption = Annotated[
+    float | None,
+    typer.Option(
+        "--exact", metavar="SECONDS", help="Polish the order of up to 32 hosts with OR-tools' CP-SAT."
+    ),
+]
+MaximizeOption = Annotated[
+    bool, typer.Option("--maximize", help="Also seek the dearest order, for experiments.")
+]
 
 
 @app.callback()
@@ -39,55 +85,17 @@ def order(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File to write (plan.json beside the map).")
     ] = None,
-    hosts: Annotated[
-        str | None,
-        typer.Option("--hosts", help="Hosts in their given order, with slots (the map's own otherwise)."),
-    ] = None,
+    hosts: HostsOption = None,
     algorithm: AlgorithmOption = "ring",
-    size: Annotated[
-        str | None,
-        typer.Option(
-            "--size", metavar="SIZE", help="Price a buffer of 100MB, say, by goodput as well as latency."
-        ),
-    ] = None,
+    size: SizeOption = None,
     objective: ObjectiveOption = "sum",
     root: RootOption = None,
-    scan: Annotated[
-        Path | None,
-        typer.Option(
-            "--scan", help="The map's scan (scan.json beside the map), to judge orders by its readings."
-        ),
-    ] = None,
-    capacity: Annotated[
-        Path | None,
-        typer.Option(
-            "--capacity",
-            metavar="CAPACITY",
-            help="A capacity.json: says what a large buffer takes, and keeps the given order where it takes less.",
-        ),
-    ] = None,
-    held_out: Annotated[
-        bool | None,
-        typer.Option(
-            "--held-out/--no-held-out",
-            help="Judge orders on readings that they were not sought on (up to 256 hosts otherwise).",
-        ),
-    ] = None,
-    time: Annotated[
-        float | None,
-        typer.Option(
-            "--time", metavar="SECONDS", help="Search on for so long; bytes then depend on the machine."
-        ),
-    ] = None,
-    exact: Annotated[
-        float | None,
-        typer.Option(
-            "--exact", metavar="SECONDS", help="Polish the order of up to 32 hosts with OR-tools' CP-SAT."
-        ),
-    ] = None,
-    maximize: Annotated[
-        bool, typer.Option("--maximize", help="Also seek the dearest order, for experiments.")
-    ] = False,
+    scan: ScanOption = None,
+    capacity: CapacityOption = None,
+    held_out: HeldOutOption = None,
+    time: TimeOption = None,
+    exact: ExactOption = None,
+    maximize: MaximizeOption = False,
     seed: SeedOption = 0,
     force: ForceOption = False,
     json: JsonOption = False,

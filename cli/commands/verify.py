@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +15,11 @@ from netprobe.cli.options.launching import Reach, hinting
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
 
 if TYPE_CHECKING:
+    from netprobe.core.documents.plan import OrderPlan
     from netprobe.core.documents.verify import Verify
+    from netprobe.probe.launchers.launch import Launcher
+    from netprobe.verify.libraries.library import Library
+    from netprobe.verify.run import VerifyOptions
 
 MapOption = Annotated[
     Path | None, typer.Option("--map", metavar="MAP", help="The map.json of the plan: predicts any order.")
@@ -64,6 +68,67 @@ RequireAllOption = Annotated[
 ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What is run, and how often."""
+
+    size: SizeOption = None
+    algorithm: AlgorithmOption = None
+    channels: ChannelsOption = 1
+    time: TimeOption = "60s"
+    precision: PrecisionOption = "5%"
+    against: AgainstOption = "given"
+    orders: OrdersOption = 0
+    with_: WithOption = None
+    program: ProgramOption = None
+    require_all: RequireAllOption = False
+
+    @property
+    def by_mpirun(self) -> bool:
+        """Whether mpirun starts it, which reaches the hosts by itself."""
+        return self.with_ in ("mpi", "nccl-tests")
+
+    def launcher(self, reach: Reach) -> Launcher:
+        """Raises InputError for options that do not go with each other."""
+        return (replace(reach, mca=None) if self.by_mpirun and reach.way != "mpi" else reach).launcher()
+
+    def options(self, plan: OrderPlan, seed: int) -> VerifyOptions:
+        """Of what is run, at the size that the plan priced unless another is given. Raises InputError."""
+        from netprobe.core.errors import InputError
+        from netprobe.probe.methods.goodput_options import parse_size
+        from netprobe.probe.rounds.budget import parse_budget
+        from netprobe.verify.comparison import ComparisonOptions
+        from netprobe.verify.run import DEFAULT_BYTES, VerifyOptions
+
+        if self.orders < 0:
+            raise InputError(f"--orders {self.orders}: a number of at least 0 is needed")
+        budget = parse_budget(None, self.time)
+        size = None if self.size is None else parse_size(self.size).bytes
+        return VerifyOptions(
+            size_bytes=size if size is not None else plan.size_bytes or DEFAULT_BYTES,
+            channels=self.channels,
+            comparison=ComparisonOptions(
+                time_s=(budget.seconds if budget else None) or 60.0,
+                precision=share(self.precision, "--precision"),
+            ),
+            require_all=self.require_all,
+            seed=seed,
+        )
+
+    def library(self, launcher: Launcher, reach: Reach) -> Library | None:
+        """The library of ``--with``. Raises InputError for an option that does not go with it."""
+        from netprobe.pipeline.verifying.libraries import chosen_library
+
+        return chosen_library(
+            self.with_,
+            launcher=launcher,
+            mca=reach.mca or [],
+            python=reach.python,
+            setup=reach.setup,
+            program=self.program,
+        )
+
+
 @grouped
 def verify(
     *,
@@ -75,16 +140,7 @@ def verify(
     ] = None,
     reach: Reach,
     addresses: Addresses,
-    size: SizeOption = None,
-    algorithm: AlgorithmOption = None,
-    channels: ChannelsOption = 1,
-    time: TimeOption = "60s",
-    precision: PrecisionOption = "5%",
-    against: AgainstOption = "given",
-    orders: OrdersOption = 0,
-    with_: WithOption = None,
-    program: ProgramOption = None,
-    require_all: RequireAllOption = False,
+    run: Run,
     seed: SeedOption = 0,
     force: ForceOption = False,
     json: JsonOption = False,
@@ -95,76 +151,62 @@ def verify(
     from netprobe.core.documents.capacity import Capacity
     from netprobe.core.documents.document import load_document
     from netprobe.core.documents.map import Map
-    from netprobe.core.documents.plan import OrderPlan
-    from netprobe.core.errors import InputError
     from netprobe.formats import input_files
     from netprobe.pipeline import files
-    from netprobe.pipeline.verifying.libraries import chosen_library
     from netprobe.pipeline.verifying.verify_case import load_baseline
-    from netprobe.pipeline.verifying.verify_order import verify_order
-    from netprobe.plan import load_plan
-    from netprobe.probe.methods.goodput_options import parse_size
+    from netprobe.pipeline.verifying.verify_order import VerifyRequest, verify_order
     from netprobe.probe.records.options import ScanOptions
-    from netprobe.probe.rounds.budget import parse_budget
-    from netprobe.verify.comparison import ComparisonOptions
-    from netprobe.verify.run import DEFAULT_BYTES, VerifyOptions
 
     path = out or plan_file.parent / files.VERIFY
-    by_mpirun = with_ in ("mpi", "nccl-tests")  # which has its own way to the hosts
-    launcher = (replace(reach, mca=None) if by_mpirun and reach.way != "mpi" else reach).launcher()
+    launcher = run.launcher(reach)
     options = ScanOptions(**reach.fields(), **addresses.fields())
-    plan = load_plan(plan_file)
-    if not isinstance(plan, OrderPlan):
-        raise InputError(f"{plan_file}: is a plan of kind {plan.kind}: orders are what can be verified")
-    if orders < 0:
-        raise InputError(f"--orders {orders}: a number of at least 0 is needed")
-    budget = parse_budget(None, time)
-    how = VerifyOptions(
-        size_bytes=parse_size(size).bytes if size is not None else plan.size_bytes or DEFAULT_BYTES,
-        channels=channels,
-        comparison=ComparisonOptions(
-            time_s=(budget.seconds if budget else None) or 60.0, precision=share(precision, "--precision")
-        ),
-        require_all=require_all,
-        seed=seed,
-    )
-    library = chosen_library(
-        with_,
-        launcher=launcher,
-        mca=reach.mca or [],
-        python=reach.python,
-        setup=reach.setup,
-        program=program,
-    )
+    plan = load_order_plan(plan_file)
+    verify_options = run.options(plan, seed)
+    library = run.library(launcher, reach)
     mapped = load_document(Map, map_) if map_ is not None else None
     measured = load_document(Capacity, capacity) if capacity is not None else None
-    baseline = load_baseline(against)
-    if not by_mpirun:
+    baseline = load_baseline(run.against)
+    if not run.by_mpirun:
         launcher.check(plan.hosts)
     inputs = [plan_file, *filter(None, (map_, capacity)), *reach.inputs()]
-    inputs += input_files(against) if baseline.hosts is not None else []
+    inputs += input_files(run.against) if baseline.hosts is not None else []
     files.prepare_file(path, kind="verify", force=force, inputs=inputs)
     output = Output(json=json, quiet=quiet)
-    with ScanProgress(output) as progress, hinting(reach.via is None and not by_mpirun):
+    request = VerifyRequest(
+        against=baseline,
+        algorithm=run.algorithm,
+        orders=run.orders,
+        library=library,
+        choose_addresses=addresses.choose,
+        options=verify_options,
+    )
+    with ScanProgress(output) as progress, hinting(reach.via is None and not run.by_mpirun):
         result = verify_order(
             plan,
+            request,
             launcher=launcher,
             map_=mapped,
             capacity=measured,
-            against=baseline,
-            algorithm=algorithm,
-            orders=orders,
-            library=library,
             path=path,
             options=options,
-            verify=how,
-            choose_addresses=addresses.choose,
             on_event=progress.on_event,
         )
     show_verify(result, output)
     output.say(f"wrote {path}")
     output.result({"file": str(path)} | verify_summary(result))
     return 0 if result.status == "ok" else 3
+
+
+def load_order_plan(path: Path) -> OrderPlan:
+    """Raises InputError for a plan of another kind."""
+    from netprobe.core.documents.plan import OrderPlan
+    from netprobe.core.errors import InputError
+    from netprobe.plan import load_plan
+
+    plan = load_plan(path)
+    if not isinstance(plan, OrderPlan):
+        raise InputError(f"{path}: is a plan of kind {plan.kind}: only a rank order can be verified")
+    return plan
 
 
 def share(text: str, option: str) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from netprobe.core.documents.capacity import Capacity
@@ -10,14 +11,14 @@ from netprobe.core.documents.map import Map
 from netprobe.core.documents.plan import OrderPlan
 from netprobe.core.documents.verify import Verify
 from netprobe.core.errors import InputError, NothingMeasuredError
-from netprobe.core.hosts import plain_host
+from netprobe.core.hosts import Host, plain_host
 from netprobe.core.system.interrupts import signals_held
 from netprobe.pipeline import files
 from netprobe.pipeline.planning.predicting import predictor
 from netprobe.pipeline.verifying.verify_case import RANDOM, Baseline, Case
 from netprobe.pipeline.verifying.verify_document import build_verify
 from netprobe.plan import prove_against_map
-from netprobe.plan.costs import cost_model
+from netprobe.plan.costs import CostModel, cost_model
 from netprobe.plan.schedule.actions import ON_THE_WIRE
 from netprobe.probe.launchers.launch import Launcher
 from netprobe.probe.records.events import OnEvent, ignore
@@ -42,86 +43,145 @@ class NothingVerifiedError(NothingMeasuredError):
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class VerifyRequest:
+    """What the plan's order is compared with, and what runs it.
+
+    ``orders`` more, spread over the range of predicted costs, tell whether prediction and measurement agree.
+    ``algorithm`` (default: the plan's) is what runs; ``library`` runs it in place of the agents. ``choose_addresses``
+    takes, of the addresses that the hosts have, those that the scan options choose, not those of the plan.
+    """
+
+    against: Baseline = field(default_factory=Baseline)
+    algorithm: str | None = None
+    orders: int = 0
+    library: Library | None = None
+    choose_addresses: bool = False
+    options: VerifyOptions = field(default_factory=VerifyOptions)
+
+
+DEFAULT = VerifyRequest()
+
+
 def verify_order(
     plan: OrderPlan,
+    request: VerifyRequest = DEFAULT,
     *,
     launcher: Launcher,
     map_: Map | None = None,
     capacity: Capacity | None = None,
-    against: Baseline | None = None,
-    algorithm: str | None = None,
-    orders: int = 0,
-    library: Library | None = None,
     path: Path | None = None,
     options: ScanOptions | None = None,
-    verify: VerifyOptions | None = None,
-    choose_addresses: bool = False,
     on_event: OnEvent = ignore,
 ) -> Verify:
     """Run the plan's order against another one, and write the document to ``path``.
 
-    On the addresses that the plan has, or with ``choose_addresses`` on those that ``options`` choose among what
-    the hosts have. ``orders`` more, spread over the range of predicted costs, tell whether prediction and
-    measurement agree; they need ``map_`` or ``capacity``, which predicts times where both are given. ``library``
-    runs them in the place of the agents.
+    ``map_`` predicts costs; ``capacity`` predicts times, in place of the map where both are given. ``options`` are
+    those of the agents.
 
-    Raises InputError for what does not belong together, NothingVerifiedError when no pair of repetitions was
-    made, and InterruptedScanError after Ctrl-C; what was measured is written all the same, but for a document
-    without any over one that is there.
+    Raises InputError for what does not belong together or for orders that nothing predicts, NothingVerifiedError when
+    no pair of repetitions was made, and InterruptedScanError after Ctrl-C. What was measured is written in each case,
+    except that a document without readings never replaces another.
     """
-    against, options, verify = against or Baseline(), options or ScanOptions(), verify or VerifyOptions()
-    name = algorithm or plan.algorithm
-    model = cost_model(ON_THE_WIRE.get(name, name))
-    if orders and map_ is None and capacity is None:
-        raise InputError(
-            "orders at percentiles of the predicted cost need what predicts it: give --map or --capacity"
-        )
-    if map_ is not None:
-        prove_against_map(plan, map_, source="plan")
-    case = Case(
-        plan, against, predictor(plan, map_, capacity, name, verify.size_bytes), name, orders, verify.seed
-    )
-    ranked = [plain_host(host) for host in plan.hosts if host.name in set(plan.order)]
-    if choose_addresses:
-        ranked = [host.model_copy(update={"address": None}) for host in ranked]
-    names = [host.name for host in ranked]
-    ran = model.name if library is None else algorithm_of(library, model.name)
-    method = "tcp" if library is None else library.name
-    if library is not None and choose_addresses:
-        raise InputError(
-            "--interface, --subnet and their like are for netprobe's own agents, not with --with"
-        )
-    if len(ranked) < LEAST_HOSTS:
-        raise NothingVerifiedError(
-            build_verify(
-                case, [map_, capacity], VerifyOutcome(stopped=_few(len(ranked))), verify, ran, method
-            )
-        )
-    if orders == 0 and against.name != RANDOM and case.baseline(names) == plan.order:
-        outcome = VerifyOutcome(contenders=case.contenders(names, range(len(names))))
-        document = build_verify(case, [map_, capacity], outcome, verify, ran, method)
-        late: list[int] = []
+    trial = _Trial.of(plan, request, map_, capacity)
+    if len(trial.hosts) < LEAST_HOSTS:
+        raise NothingVerifiedError(trial.document(VerifyOutcome(stopped=_few(len(trial.hosts)))))
+    late: list[int] = []
+    if trial.is_same_order:
+        outcome = VerifyOutcome(contenders=trial.contenders(range(len(trial.hosts))))
+        document = trial.document(outcome)
         saved = files.save_measured(document, path) if path is not None else None
     else:
         with signals_held() as late:
-
-            def arrange(up: Sequence[int]) -> Contenders:
-                return case.contenders(names, up)
-
-            if library is None:
-                outcome = run_verify(ranked, model, arrange, launcher, options, verify, on_event=on_event)
-            else:
-                wait_s = max(options.start_timeout_s, LIBRARY_START_S)
-                outcome = run_library(
-                    ranked, library, ran, arrange, verify, start_timeout_s=wait_s, on_event=on_event
-                )
-            document = build_verify(case, [map_, capacity], outcome, verify, ran, method)
+            outcome = trial.run(launcher, options or ScanOptions(), on_event)
+            document = trial.document(outcome)
             saved = files.save_measured(document, path) if path is not None else None
     if outcome.interrupted or late:
         raise files.interrupted(count(len(document.repetitions), "run"), document.status, saved)
     if document.status == "failed":
         raise NothingVerifiedError(document)
     return document
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Trial:
+    """A checked request on the hosts that have a rank. ``algorithm`` is the library's own name where one runs it."""
+
+    request: VerifyRequest
+    case: Case
+    parents: Sequence[Map | Capacity | None]
+    hosts: Sequence[Host]
+    model: CostModel
+    algorithm: str
+
+    @classmethod
+    def of(
+        cls, plan: OrderPlan, request: VerifyRequest, map_: Map | None, capacity: Capacity | None
+    ) -> _Trial:
+        """Raises InputError for what does not belong together."""
+        name = request.algorithm or plan.algorithm
+        model = cost_model(ON_THE_WIRE.get(name, name))
+        if request.orders and map_ is None and capacity is None:
+            raise InputError(
+                "orders at percentiles of the predicted cost need what predicts it: give --map or --capacity"
+            )
+        if map_ is not None:
+            prove_against_map(plan, map_, source="plan")
+        predicted = predictor(plan, map_, capacity, name, request.options.size_bytes)
+        case = Case(plan, request.against, predicted, name, request.orders, request.options.seed)
+        hosts = [plain_host(host) for host in plan.hosts if host.name in set(plan.order)]
+        if request.choose_addresses:
+            hosts = [host.model_copy(update={"address": None}) for host in hosts]
+        library = request.library
+        algorithm = model.name if library is None else algorithm_of(library, model.name)
+        if library is not None and request.choose_addresses:
+            raise InputError(
+                "--interface, --subnet and their like are for netprobe's own agents, not with --with"
+            )
+        return cls(
+            request=request,
+            case=case,
+            parents=[map_, capacity],
+            hosts=hosts,
+            model=model,
+            algorithm=algorithm,
+        )
+
+    @property
+    def is_same_order(self) -> bool:
+        """Whether the baseline is the plan's order, and nothing else is to run."""
+        against, names = self.request.against, [host.name for host in self.hosts]
+        if self.request.orders or against.name == RANDOM:
+            return False
+        return self.case.baseline(names) == self.case.plan.order
+
+    def contenders(self, up: Sequence[int]) -> Contenders:
+        """The orders of those of ``hosts`` that are up."""
+        return self.case.contenders([host.name for host in self.hosts], up)
+
+    def run(self, launcher: Launcher, options: ScanOptions, on_event: OnEvent) -> VerifyOutcome:
+        """By the library, else by netprobe's agents."""
+        library, verify = self.request.library, self.request.options
+        if library is None:
+            return run_verify(
+                self.hosts, self.model, self.contenders, launcher, options, verify, on_event=on_event
+            )
+        wait_s = max(options.start_timeout_s, LIBRARY_START_S)
+        return run_library(
+            self.hosts,
+            library,
+            self.algorithm,
+            self.contenders,
+            verify,
+            start_timeout_s=wait_s,
+            on_event=on_event,
+        )
+
+    def document(self, outcome: VerifyOutcome) -> Verify:
+        """What came of it."""
+        library = self.request.library
+        method = "tcp" if library is None else library.name
+        return build_verify(self.case, self.parents, outcome, self.request.options, self.algorithm, method)
 
 
 def _few(count: int) -> str:

@@ -17,7 +17,7 @@ from netprobe.core.hosts import read_hosts_file
 from netprobe.lab import Lab, LabSpec, temporary
 from netprobe.pipeline import files
 from netprobe.pipeline.verifying.verify_case import Baseline
-from netprobe.pipeline.verifying.verify_order import verify_order
+from netprobe.pipeline.verifying.verify_order import VerifyRequest, verify_order
 from netprobe.probe.launchers.via import parse_via
 from netprobe.probe.records.events import Event, Step
 from netprobe.verify.comparison import ComparisonOptions
@@ -82,12 +82,14 @@ def test_a_ring_in_rack_order_is_faster_and_a_dead_agent_is_one_line(
 
         broken = verify_order(
             plan,
-            launcher=parse_via(lab.via_template),
-            against=Baseline(name="random"),
-            algorithm="halving-doubling",
-            verify=VerifyOptions(
-                size_bytes=100_000, comparison=ComparisonOptions(time_s=30.0, precision=0.001)
+            VerifyRequest(
+                against=Baseline(name="random"),
+                algorithm="halving-doubling",
+                options=VerifyOptions(
+                    size_bytes=100_000, comparison=ComparisonOptions(time_s=30.0, precision=0.001)
+                ),
             ),
+            launcher=parse_via(lab.via_template),
             on_event=on_event,
         )
     assert broken.status == "partial" and broken.reason is not None and victim.name in broken.reason

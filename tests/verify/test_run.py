@@ -21,7 +21,7 @@ from netprobe.core.errors import InputError, InterruptedScanError, NothingMeasur
 from netprobe.pipeline import files, map_scan, plan_order
 from netprobe.pipeline.planning.plan_order import PlanRequest
 from netprobe.pipeline.verifying.verify_case import Baseline, load_baseline
-from netprobe.pipeline.verifying.verify_order import NothingVerifiedError, verify_order
+from netprobe.pipeline.verifying.verify_order import NothingVerifiedError, VerifyRequest, verify_order
 from netprobe.probe.launchers.exec_launcher import LocalLauncher
 from netprobe.probe.records.events import Event, HostUp, Step
 from netprobe.report.verify import verify_text
@@ -30,7 +30,8 @@ from netprobe.verify.run import VerifyOptions
 from tests.documents import capacity_of, rack_scan
 from tests.verify.stand import Stand
 
-QUICK = VerifyOptions(size_bytes=50_000, comparison=ComparisonOptions(time_s=1.0, precision=0.5))
+QUICK_RUN = VerifyOptions(size_bytes=50_000, comparison=ComparisonOptions(time_s=1.0, precision=0.5))
+QUICK = VerifyRequest(options=QUICK_RUN)
 
 
 @pytest.fixture(scope="module")
@@ -82,11 +83,9 @@ def test_other_algorithms_run_against_random_orders(planned: tuple[Map, OrderPla
     map_, plan = planned
     document = verify_order(
         plan,
+        VerifyRequest(against=Baseline(name="random"), algorithm=algorithm, options=QUICK_RUN),
         launcher=LocalLauncher(),
         map_=map_,
-        against=Baseline(name="random"),
-        algorithm=algorithm,
-        verify=QUICK,
     )
     assert document.algorithm == document.ran == algorithm and document.comparison.pairs >= 2
     assert len(document.orders) == 9 and document.proved == len(document.repetitions)
@@ -136,7 +135,10 @@ class Slow(Stand):
 def test_orders_that_the_time_does_not_hold_are_left_out_and_counted(planned: tuple[Map, OrderPlan]) -> None:
     map_, plan = planned
     document = verify_order(
-        plan, launcher=LocalLauncher(), map_=map_, library=Slow(), orders=40, verify=QUICK
+        plan,
+        VerifyRequest(library=Slow(), orders=40, options=QUICK_RUN),
+        launcher=LocalLauncher(),
+        map_=map_,
     )
     parts = [one.part for one in document.repetitions]
     assert parts.count("comparison") == 4  # a second of these runs holds no more than what is always run
@@ -174,7 +176,9 @@ def agents_here() -> list[int]:
     return sorted(found)
 
 
-LONG = VerifyOptions(size_bytes=50_000, comparison=ComparisonOptions(time_s=60.0, precision=0.001))
+LONG = VerifyRequest(
+    options=VerifyOptions(size_bytes=50_000, comparison=ComparisonOptions(time_s=60.0, precision=0.001))
+)
 
 
 def test_an_agent_that_is_killed_ends_it_with_a_line_and_the_rest_is_kept(
@@ -182,7 +186,7 @@ def test_an_agent_that_is_killed_ends_it_with_a_line_and_the_rest_is_kept(
 ) -> None:
     watch = Watch(lambda agents: os.kill(agents[2], signal.SIGKILL))
     document = verify_order(
-        planned[1], launcher=LocalLauncher(), path=tmp_path / "v.json", verify=LONG, on_event=watch
+        planned[1], LONG, launcher=LocalLauncher(), path=tmp_path / "v.json", on_event=watch
     )
     assert watch.acted and document.status == "partial" and document.duration_s < 60
     (lost,) = [host for host in document.hosts if host.status != "ok"]
@@ -198,9 +202,7 @@ def test_an_agent_that_is_killed_ends_it_with_a_line_and_the_rest_is_kept(
 def test_ctrl_c_keeps_what_there_is(planned: tuple[Map, OrderPlan], tmp_path: Path) -> None:
     watch = Watch(lambda _agents: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(InterruptedScanError, match="runs are kept in"):
-        verify_order(
-            planned[1], launcher=LocalLauncher(), path=tmp_path / "v.json", verify=LONG, on_event=watch
-        )
+        verify_order(planned[1], LONG, launcher=LocalLauncher(), path=tmp_path / "v.json", on_event=watch)
     document = load_document(Verify, tmp_path / "v.json")
     assert (
         document.status == "partial" and document.reason == "interrupted" and document.comparison.pairs >= 1
@@ -219,13 +221,14 @@ def test_a_host_that_is_not_there_is_left_out_of_both_orders_or_refused(
     planned: tuple[Map, OrderPlan],
 ) -> None:
     map_, plan = planned
-    document = verify_order(plan, launcher=WithoutOne(), map_=map_, verify=QUICK)
+    document = verify_order(plan, QUICK, launcher=WithoutOne(), map_=map_)
     assert document.status == "partial" and document.reason is not None and document.reason.startswith("n3: ")
     for one in document.orders:
         assert sorted(one.order) == sorted(set(plan.order) - {"n3"})
     assert document.comparison.pairs >= 1 and document.comparison.predicted_ratio is not None
     with pytest.raises(NothingMeasuredError, match="1 of 6 hosts are not up, and all are required: n3"):
-        verify_order(plan, launcher=WithoutOne(), verify=VerifyOptions(size_bytes=1000, require_all=True))
+        request = VerifyRequest(options=VerifyOptions(size_bytes=1000, require_all=True))
+        verify_order(plan, request, launcher=WithoutOne())
 
 
 def test_what_needs_no_run_is_answered_without_one(planned: tuple[Map, OrderPlan], tmp_path: Path) -> None:
@@ -235,14 +238,12 @@ def test_what_needs_no_run_is_answered_without_one(planned: tuple[Map, OrderPlan
         map_, PlanRequest(hosts=[next(h for h in map_.hosts if h.name == name) for name in plan.order])
     )
     started: list[Event] = []
-    document = verify_order(kept, launcher=LocalLauncher(), verify=QUICK, on_event=started.append)
+    document = verify_order(kept, QUICK, launcher=LocalLauncher(), on_event=started.append)
     assert document.comparison.verdict == "same" and document.status == "ok" and document.repetitions == []
     assert not any(isinstance(event, HostUp) for event in started)
     two, _ = rack_scan([2], seed=1)
-    with pytest.raises(
-        NothingVerifiedError, match="2 hosts have no two orders to tell apart: 3 hosts are needed"
-    ):
-        verify_order(plan_order(map_scan(two)), launcher=LocalLauncher(), verify=QUICK)
+    with pytest.raises(NothingVerifiedError, match="2 hosts .*: 3 hosts are needed"):
+        verify_order(plan_order(map_scan(two)), QUICK, launcher=LocalLauncher())
 
 
 def test_what_does_not_belong_together_is_refused(
@@ -333,5 +334,5 @@ def test_agents_that_verify_stay_small(planned: tuple[Map, OrderPlan]) -> None:
             sizes.append(next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024)
 
     began = time.monotonic()
-    verify_order(planned[1], launcher=LocalLauncher(), verify=QUICK, on_event=Watch(look))
+    verify_order(planned[1], QUICK, launcher=LocalLauncher(), on_event=Watch(look))
     assert len(sizes) == 6 and max(sizes) < 15, (sizes, time.monotonic() - began)
