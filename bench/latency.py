@@ -21,7 +21,7 @@ from netprobe.probe.launchers.via import parse_via
 from netprobe.probe.records.journal import Journal
 from netprobe.probe.records.options import ScanOptions
 from netprobe.probe.rounds.circle import two_passes
-from netprobe.probe.scan.session import run_scan
+from netprobe.probe.scan.session import ScanLog, run_scan
 
 PROBES = 100
 ECHO = Path(__file__).with_name("_user_ping.py")
@@ -53,7 +53,7 @@ def netprobe(lab: Lab, period_s: float, stamps: str) -> Outcome:
         tempfile.TemporaryDirectory() as folder,
         Journal(Path(folder) / "j", hosts, options.as_dict()) as journal,
     ):
-        scan: Scan = run_scan(hosts, parse_via(lab.via_template), options, journal=journal).scan
+        scan: Scan = run_scan(hosts, parse_via(lab.via_template), options, log=ScanLog(journal=journal)).scan
     truth = lab.truth()
     readings = [
         Reading(p10_s=None if (value := float(scan.rtt_s.p10[i, j])) != value else value, configured_s=rtt)

@@ -27,7 +27,7 @@ from netprobe.probe.records.journal import Journal
 from netprobe.probe.records.options import ScanOptions
 from netprobe.probe.records.result import ScanOutcome
 from netprobe.probe.rounds.circle import two_passes
-from netprobe.probe.scan.session import measure
+from netprobe.probe.scan.session import ScanLog, measure
 
 PLANNED = (1024, 4096)
 
@@ -130,7 +130,9 @@ def scan(hosts: int, probes: int) -> tuple[str, ...]:
     ended: dict[str, float] = {}
 
     async def timed(journal: Journal) -> ScanOutcome:
-        return await measure(names, Launcher(probes), options=options, journal=journal, on_event=seen)
+        return await measure(
+            names, Launcher(probes), options=options, log=ScanLog(journal=journal), on_event=seen
+        )
 
     def seen(event: Event) -> None:
         if isinstance(event, RoundDone):

@@ -105,10 +105,9 @@ class Reach:
 
     def launcher(self) -> Launcher:
         """Raises InputError for options that do not go with each other."""
-        from netprobe.probe.launchers.via import parse_via
+        from netprobe.probe.launchers.via import LaunchOptions, parse_via
 
-        return parse_via(
-            self.way,
+        options = LaunchOptions(
             ssh_config=self.ssh_config,
             ssh_options=self.ssh_option or [],
             mca=self.mca or [],
@@ -119,6 +118,7 @@ class Reach:
             kubeconfig=self.kubeconfig,
             fan_out=self.fan_out or 16,
         )
+        return parse_via(self.way, options)
 
     def fields(self) -> dict[str, Any]:
         """Fields of ScanOptions."""

@@ -19,7 +19,7 @@ from netprobe.probe.records.journal import Journal
 from netprobe.probe.records.options import ScanOptions
 from netprobe.probe.records.result import NoReadingError, ScanOutcome
 from netprobe.probe.records.visits import RTT, VisitResult
-from netprobe.probe.scan.session import Phase, run_scan
+from netprobe.probe.scan.session import Phase, ScanLog, run_scan
 from netprobe.report.units import count
 
 
@@ -62,9 +62,7 @@ def scan(
                     launcher,
                     options,
                     phases=phases,
-                    journal=journal,
-                    resumed=visits,
-                    boots=boots,
+                    log=ScanLog(journal=journal, resumed=visits, boots=boots),
                     on_event=on_event,
                 )
             except NoReadingError as error:

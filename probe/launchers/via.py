@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from netprobe.core.errors import InputError
@@ -14,7 +15,7 @@ from netprobe.probe.launchers.mpi import MpiLauncher
 from netprobe.probe.launchers.slurm import SlurmLauncher
 from netprobe.probe.launchers.ssh import SshLauncher
 
-_BELONGS = {
+_VIAS_OF = {
     "ssh_config": ("--ssh-config", ("ssh",)),
     "ssh_options": ("--ssh-option", ("ssh",)),
     "mca": ("--mca", ("mpi",)),
@@ -26,45 +27,48 @@ _BELONGS = {
 }
 
 
-def parse_via(
-    text: str = "ssh",
-    *,
-    ssh_config: Path | None = None,
-    ssh_options: Sequence[str] = (),
-    mca: Sequence[str] = (),
-    listen: str | None = None,
-    context: str | None = None,
-    namespace: str | None = None,
-    container: str | None = None,
-    kubeconfig: Path | None = None,
-    fan_out: int = DEFAULT_FAN_OUT,
-) -> Launcher:
+@dataclass(frozen=True, kw_only=True)
+class LaunchOptions:
+    """Options of the launchers; all but ``fan_out`` go with one or two of them."""
+
+    ssh_config: Path | None = None
+    ssh_options: Sequence[str] = ()
+    mca: Sequence[str] = ()
+    listen: str | None = None
+    context: str | None = None
+    namespace: str | None = None
+    container: str | None = None
+    kubeconfig: Path | None = None
+    fan_out: int = DEFAULT_FAN_OUT
+
+
+DEFAULTS = LaunchOptions()
+
+
+def parse_via(text: str = "ssh", options: LaunchOptions = DEFAULTS) -> Launcher:
     """``ssh``, ``local``, ``slurm``, ``mpi``, ``kubectl``, or a template such as ``ip netns exec {target}``.
 
-    Raises InputError, also for an option that goes with another one.
+    Raises InputError, also for an option of another launcher.
     """
-    given = {"ssh_config": ssh_config, "ssh_options": ssh_options, "mca": mca, "listen": listen}
-    of_kubectl = {
-        "context": context,
-        "namespace": namespace,
-        "container": container,
-        "kubeconfig": kubeconfig,
-    }
-    given |= of_kubectl
-    for name, (option, homes) in _BELONGS.items():
-        if given[name] not in (None, (), []) and text not in homes:
-            raise InputError(f"{option} goes with --via {' or '.join(homes)}, not with --via {text!r}")
-    at = None if listen is None else parse_listen(listen)
+    for name, (option, vias) in _VIAS_OF.items():
+        if getattr(options, name) not in (None, (), []) and text not in vias:
+            raise InputError(f"{option} goes with --via {' or '.join(vias)}, not with --via {text!r}")
+    listen = None if options.listen is None else parse_listen(options.listen)
+    fan_out = options.fan_out
     if text == "ssh":
-        return SshLauncher(config=ssh_config, options=ssh_options, fan_out=fan_out)
+        return SshLauncher(config=options.ssh_config, options=options.ssh_options, fan_out=fan_out)
     if text == "local":
         return LocalLauncher(fan_out=fan_out)
     if text == "slurm":
-        return SlurmLauncher(listen=at)
+        return SlurmLauncher(listen=listen)
     if text == "mpi":
-        return MpiLauncher(mca=mca, listen=at, fan_out=fan_out)
+        return MpiLauncher(mca=options.mca, listen=listen, fan_out=fan_out)
     if text == "kubectl":
         return KubectlLauncher(
-            context=context, namespace=namespace, container=container, kubeconfig=kubeconfig, fan_out=fan_out
+            context=options.context,
+            namespace=options.namespace,
+            container=options.container,
+            kubeconfig=options.kubeconfig,
+            fan_out=fan_out,
         )
     return ExecLauncher(text, fan_out=fan_out)

@@ -67,6 +67,17 @@ class ScanOutcome:
     visits: tuple[VisitResult, ...] = field(default=(), repr=False)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ScanRun:
+    """How a scan ran: its rounds and length, whether it was interrupted, its warnings, the controller's audit."""
+
+    rounds: int
+    duration_s: float
+    interrupted: bool = False
+    warnings: Sequence[str] = ()
+    controller: HostAudit | None = None
+
+
 class NoReadingError(NothingMeasuredError):
     """No link gave a reading; ``outcome`` holds what was seen all the same: who was not reached, and why."""
 
@@ -81,11 +92,7 @@ def build_outcome(
     options: ScanOptions,
     *,
     measurements: Sequence[Measurement],
-    rounds: int,
-    duration_s: float,
-    interrupted: bool = False,
-    warnings: Sequence[str] = (),
-    controller: HostAudit | None = None,
+    run: ScanRun,
 ) -> ScanOutcome:
     """The document and the arrays. Raises NoReadingError for two hosts or more without a reading,
     and for a single host that was not reached."""
@@ -93,13 +100,15 @@ def build_outcome(
     matrices = link_matrices(len(outcomes), ordered)
     hosts = _scanned(outcomes, ordered)
     measured = bool(np.isfinite(matrices["p10"]).any())
-    status: DocumentStatus = "ok" if all(h.status == "ok" for h in hosts) and not interrupted else "partial"
+    status: DocumentStatus = (
+        "ok" if all(h.status == "ok" for h in hosts) and not run.interrupted else "partial"
+    )
     if not measured and (len(outcomes) > 1 or hosts[0].status != "ok"):
         status = "failed"
     names = [outcome.host.name for outcome in outcomes]
     scan = Scan(
         status=status,
-        reason=_reason(hosts, interrupted),
+        reason=_reason(hosts, run.interrupted),
         seed=options.seed,
         hosts=hosts,
         measurements=list(measurements),
@@ -108,16 +117,16 @@ def build_outcome(
         ipdv_s=matrices["ipdv_s"],
         port_spread_s=matrices.get("port_spread_s"),
         **other_matrices(len(outcomes), ordered, measurements),
-        warnings=list(warnings),
-        controller=controller,
+        warnings=list(run.warnings),
+        controller=run.controller,
         visits=_visit_table(ordered, names),
-        rounds=rounds,
-        duration_s=duration_s,
+        rounds=run.rounds,
+        duration_s=run.duration_s,
     )
     outcome = ScanOutcome(
-        scan=scan, samples=sample_table(ordered), interrupted=interrupted, visits=tuple(ordered)
+        scan=scan, samples=sample_table(ordered), interrupted=run.interrupted, visits=tuple(ordered)
     )
-    if scan.status == "failed" and not interrupted:
+    if scan.status == "failed" and not run.interrupted:
         raise NoReadingError(_nothing(hosts), outcome)
     return outcome
 

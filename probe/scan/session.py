@@ -1,10 +1,11 @@
-"""A scan from start to end: agents up, phase after phase and round after round, agents gone, document."""
+"""A scan from start to end: start the agents, run each phase round by round, stop the agents, build the document."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from netprobe.core.hosts import Host, check_hosts
 from netprobe.probe.agent.audit import PROGRAMS
@@ -17,50 +18,58 @@ from netprobe.probe.methods.latency import latency_method
 from netprobe.probe.records.events import OnEvent, ScanWarning, Teller, ignore
 from netprobe.probe.records.journal import Journal
 from netprobe.probe.records.options import ScanOptions
-from netprobe.probe.records.result import ScanOutcome, build_outcome
+from netprobe.probe.records.result import ScanOutcome, ScanRun, build_outcome
 from netprobe.probe.records.visits import VisitResult
-from netprobe.probe.rounds.chooser import Chooser, RoundRobin
+from netprobe.probe.rounds.chooser import RoundRobin
 from netprobe.probe.scan.phase import Phase, links_at_once
 from netprobe.probe.scan.scheduler import Clock, Scheduler
 
-__all__ = ["Phase", "links_at_once", "measure", "run_scan"]
+__all__ = ["Phase", "ScanLog", "links_at_once", "measure", "run_scan"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanLog:
+    """Where a scan records its visits, and what an earlier part of the same scan recorded."""
+
+    journal: Journal | None = None
+    resumed: Sequence[VisitResult] = ()
+    """Visits of the scan that is resumed. A link with a reading there is not measured again, unless one of its
+    hosts has booted since."""
+    boots: Mapping[str, str] = field(default_factory=dict)
+    """Boot of each host at that time, by name."""
+
+
+NO_LOG = ScanLog()
 
 
 async def measure(
     hosts: Sequence[Host],
     launcher: Launcher,
-    chooser: Chooser | None = None,
     options: ScanOptions | None = None,
     *,
     phases: Sequence[Phase] = (),
-    journal: Journal | None = None,
-    resumed: Sequence[VisitResult] = (),
-    boots: Mapping[str, str] | None = None,
+    log: ScanLog = NO_LOG,
     on_event: OnEvent = ignore,
     clock: Clock = time.monotonic,
     stop: asyncio.Event | None = None,
 ) -> ScanOutcome:
     """Scan ``hosts``. Setting ``stop`` ends it early, with ``interrupted`` true and what there was by then.
 
-    ``phases`` are run one after the other; the first one is the primary measurement. Without any it is RTT
-    (``options.latency``) over the links of ``chooser``, all of them by default. ``resumed`` are the visits of
-    a scan that this one continues: a link that has its reading there is not measured again, unless a host of it
-    has another boot than in ``boots`` (by name). A single host is not probed: its scan is trivial. Raises
-    InputError for what cannot work and NothingMeasuredError when no link gave a reading. No agent is left,
-    however it ends.
+    ``phases`` run one after the other; the first one is the primary measurement. Without any it is the RTT
+    (``options.latency``) of every link. A single host is not probed: its scan is trivial. Raises InputError for
+    invalid input and NothingMeasuredError when no link gave a reading. No agent is left running, however it ends.
     """
     hosts = check_hosts(hosts)
     options = options if options is not None else ScanOptions()
     on_event = teller = Teller(on_event)
     fleet = Fleet(hosts, launcher, options, on_event, clock)
-    first = Phase(method=latency_method(options), chooser=chooser if chooser is not None else RoundRobin())
-    phases = tuple(phases) or (first,)
+    phases = tuple(phases) or (Phase(method=latency_method(options), chooser=RoundRobin()),)
     scheduler = Scheduler(
         fleet,
         phases,
         options,
-        journal=journal,
-        resumed=resumed,
+        journal=log.journal,
+        resumed=log.resumed,
         on_event=on_event,
         clock=clock,
     )
@@ -71,7 +80,7 @@ async def measure(
 
     async def work() -> None:
         nonlocal duration
-        scheduler.void_replaced(boots or {})
+        scheduler.void_replaced(log.boots)
         scheduler.note_hosts()
         try:
             if audit is not None:
@@ -94,11 +103,13 @@ async def measure(
         scheduler.visits,
         options,
         measurements=[phase.method.measurement for phase in phases],
-        rounds=scheduler.rounds,
-        duration_s=duration,
-        interrupted=interrupted,
-        warnings=teller.warnings,
-        controller=None if audit is None else audit.controller,
+        run=ScanRun(
+            rounds=scheduler.rounds,
+            duration_s=duration,
+            interrupted=interrupted,
+            warnings=teller.warnings,
+            controller=None if audit is None else audit.controller,
+        ),
     )
 
 
@@ -115,11 +126,8 @@ def run_scan(
     launcher: Launcher,
     options: ScanOptions | None = None,
     *,
-    chooser: Chooser | None = None,
     phases: Sequence[Phase] = (),
-    journal: Journal | None = None,
-    resumed: Sequence[VisitResult] = (),
-    boots: Mapping[str, str] | None = None,
+    log: ScanLog = NO_LOG,
     on_event: OnEvent = ignore,
 ) -> ScanOutcome:
     """``measure`` for callers without an event loop. SIGINT and SIGTERM end it early and cleanly.
@@ -129,16 +137,5 @@ def run_scan(
     """
 
     return run_stoppable(
-        lambda stop: measure(
-            hosts,
-            launcher,
-            chooser,
-            options,
-            phases=phases,
-            journal=journal,
-            resumed=resumed,
-            boots=boots,
-            on_event=on_event,
-            stop=stop,
-        )
+        lambda stop: measure(hosts, launcher, options, phases=phases, log=log, on_event=on_event, stop=stop)
     )

@@ -28,7 +28,7 @@ from netprobe.probe.launchers.via import parse_via
 from netprobe.probe.records.events import Event, HostFailed, VisitDone
 from netprobe.probe.records.journal import Journal, read_journal
 from netprobe.probe.records.options import ScanOptions
-from netprobe.probe.scan.session import run_scan
+from netprobe.probe.scan.session import ScanLog, run_scan
 from tests.probe.conftest import agents_of, lose_probes_after, wait_until
 
 pytestmark = pytest.mark.lab
@@ -247,7 +247,9 @@ def test_agents_that_die_or_hang_in_the_middle_cost_their_own_cells(lab: Lab, tm
     options = ScanOptions(python=sys.executable, probes_per_visit=50)
     try:
         with Journal(tmp_path / "journal", hosts, options.as_dict()) as journal:
-            scan = run_scan(hosts, parse_via(lab.via_template), options, journal=journal, on_event=act).scan
+            scan = run_scan(
+                hosts, parse_via(lab.via_template), options, log=ScanLog(journal=journal), on_event=act
+            ).scan
     finally:
         set_value(lab, dead, "down", "false")
     status = {host.name: host.status for host in scan.hosts}

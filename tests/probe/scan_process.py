@@ -10,7 +10,7 @@ from netprobe.probe.launchers.exec_launcher import LocalLauncher
 from netprobe.probe.records.events import Event, VisitDone
 from netprobe.probe.records.journal import Journal
 from netprobe.probe.records.options import ScanOptions
-from netprobe.probe.scan.session import run_scan
+from netprobe.probe.scan.session import ScanLog, run_scan
 
 
 def main() -> None:
@@ -25,7 +25,7 @@ def main() -> None:
             sys.stdout.flush()
 
     with Journal(journal, hosts, options.as_dict()) as log:
-        outcome = run_scan(hosts, LocalLauncher(), options, journal=log, on_event=tell)
+        outcome = run_scan(hosts, LocalLauncher(), options, log=ScanLog(journal=log), on_event=tell)
     sys.stdout.write(f"interrupted={outcome.interrupted} status={outcome.scan.status}\n")
 
 

@@ -13,7 +13,7 @@ from netprobe.core.documents.scan import Scan
 from netprobe.pipeline import map_scan, plan_order
 from netprobe.probe.methods.stamp import Stamp
 from netprobe.probe.records.options import ScanOptions
-from netprobe.probe.records.result import HostOutcome, build_outcome
+from netprobe.probe.records.result import HostOutcome, ScanRun, build_outcome
 from netprobe.report.terminal import (
     _shrink,
     fold_names,
@@ -134,7 +134,11 @@ def scanned(hosts: dict[str, str], silent: set[tuple[str, str]]) -> Scan:
     ]
     options = ScanOptions()
     return build_outcome(
-        outcomes, visits, options, measurements=[Stamp(options).measurement], rounds=1, duration_s=1.0
+        outcomes,
+        visits,
+        options,
+        measurements=[Stamp(options).measurement],
+        run=ScanRun(rounds=1, duration_s=1.0),
     ).scan
 
 

@@ -33,6 +33,16 @@ _REFUSED = (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EAC
 _FULL = (errno.ENOBUFS, errno.EAGAIN, errno.ENOMEM)
 
 
+class Probing:
+    """How a series probes: how many probes, how often, how long a reply is waited for (ns), and its best stamps."""
+
+    def __init__(self, *, count: int, interval_ns: int, timeout_ns: int, best: str) -> None:
+        self.count = count
+        self.interval_ns = interval_ns
+        self.timeout_ns = timeout_ns
+        self.best = best
+
+
 class Series:
     """One series to run; times in ns. ``run`` may be called once."""
 
@@ -43,18 +53,15 @@ class Series:
         source: str,
         token: bytes,
         ssid: int,
-        count: int,
-        interval_ns: int,
-        timeout_ns: int,
-        best: str,
+        probing: Probing,
         avoid: Collection[int] = (),
     ) -> None:
         self.ssid = ssid
         self.token = token
-        self.count = count
-        self.interval_ns = interval_ns
-        self.timeout_ns = timeout_ns
-        self.readings = Readings(count, timeout_ns)
+        self.count = probing.count
+        self.interval_ns = probing.interval_ns
+        self.timeout_ns = probing.timeout_ns
+        self.readings = Readings(self.count, self.timeout_ns)
         self.reason = None  # type: str | None
         self.refused = 0
         self.unsent = 0
@@ -68,7 +75,7 @@ class Series:
             self.sock.connect((address, port))
             self.source_port = int(self.sock.getsockname()[1])
             self.sock.setblocking(False)
-            self.level = stamping.enable(self.sock, best)
+            self.level = stamping.enable(self.sock, probing.best)
         except OSError:
             self.sock.close()
             raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ..messages import MAX_PROBES, MIN_INTERVAL_NS, TOKEN_BYTES
 from .reflector import Reflector
-from .sender import Series
+from .sender import Probing, Series
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,10 +40,12 @@ def probe(message: dict[str, Any], resources: dict[str, Any]) -> tuple[dict[str,
         message["source"],
         bytes.fromhex(message["token"]),
         int(message["ssid"]) & 0xFFFF,
-        min(int(message["count"]), MAX_PROBES),
-        max(int(message["interval_ns"]), MIN_INTERVAL_NS),
-        int(message["timeout_ns"]),
-        message["stamps"],
+        Probing(
+            count=min(int(message["count"]), MAX_PROBES),
+            interval_ns=max(int(message["interval_ns"]), MIN_INTERVAL_NS),
+            timeout_ns=int(message["timeout_ns"]),
+            best=message["stamps"],
+        ),
         [int(port) for port in message.get("avoid", ())],
     )
     result = series.run()

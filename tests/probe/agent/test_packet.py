@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,10 +47,28 @@ def test_a_reply_has_the_layout_of_the_rfcs() -> None:
     assert struct.unpack_from("!IIIB3x", data, 76) == (6, 4, 3, 2)
 
 
-@given(u32, st.integers(0, 65535), times, times, methods, times, methods, st.integers(0, 255), u32, times)
+class Stamps(NamedTuple):
+    """What the reflector stamps of one probe, and by which methods."""
+
+    t2: int
+    m2: int
+    t3: int
+    m3: int
+
+
+@given(
+    u32,
+    st.integers(0, 65535),
+    times,
+    st.builds(Stamps, times, methods, times, methods),
+    st.integers(0, 255),
+    st.tuples(u32, times),
+)
 def test_probe_and_reply_come_back_as_they_were(
-    seq: int, ssid: int, t1: int, t2: int, m2: int, t3: int, m3: int, ttl: int, last: int, last_t3: int
+    seq: int, ssid: int, t1: int, stamps: Stamps, ttl: int, previous: tuple[int, int]
 ) -> None:
+    t2, m2, t3, m3 = stamps
+    last, last_t3 = previous
     probe = packet.parse_probe(packet.build_probe(seq, ssid, t1, TOKEN), TOKEN)
     assert probe is not None and (probe.seq, probe.ssid) == (seq, ssid)
     data = packet.build_reply(probe, t2, m2, t3, m3, ttl, (last, last_t3, m3))

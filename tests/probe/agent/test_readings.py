@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,12 +15,18 @@ US = 1000
 START = 10**12
 
 
+class Link(NamedTuple):
+    """The true RTT, how far the reflector's clock is ahead, and how long the reflector takes to reply (ns)."""
+
+    offset: int = 3 * DAY
+    rtt: int = 100 * US
+    held: int = 40 * US
+
+
 def run(
     count: int,
+    link: Link = Link(),  # noqa: B008
     *,
-    offset: int = 3 * DAY,
-    rtt: int = 100 * US,
-    held: int = 40 * US,
     kernel: bool = True,
     reflector_kernel: bool = True,
     step_sender_at: int | None = None,
@@ -26,7 +34,8 @@ def run(
     lose: frozenset[int] = frozenset(),
     repeat: frozenset[int] = frozenset(),
 ) -> Readings:
-    """A series of which the true RTT is ``rtt``; the reflector's clock is ``offset`` ahead."""
+    """A series over ``link``."""
+    offset, rtt, held = link
     readings = Readings(count, 10**9)
     stepped = 0
     last = (0, 0, False)
@@ -136,6 +145,6 @@ def test_a_reply_to_nothing_is_ignored() -> None:
 def test_the_rtt_depends_on_no_clock_and_no_delay_at_the_reflector(
     offset: int, rtt: int, held: int, count: int
 ) -> None:
-    level, samples, rejected = run(count, offset=offset, rtt=rtt, held=held).result(START)
+    level, samples, rejected = run(count, Link(offset, rtt, held)).result(START)
     assert (level, rejected) == ("kernel", 0)
     assert {value for _, _, value in samples} == {rtt}

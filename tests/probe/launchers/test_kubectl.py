@@ -19,7 +19,7 @@ from netprobe.core.errors import InputError
 from netprobe.core.hosts import make_host
 from netprobe.probe.launchers import kubectl as kubectl_module
 from netprobe.probe.launchers.kubectl import KubectlLauncher
-from netprobe.probe.launchers.via import parse_via
+from netprobe.probe.launchers.via import LaunchOptions, parse_via
 from tests.probe import kubectl_stand_in
 
 Capture = pytest.CaptureFixture[str]
@@ -233,9 +233,9 @@ def test_bad_input_is_refused_before_kubectl_runs(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="label selector"):
             launcher.list_pods(selector)
     with pytest.raises(InputError, match="no such file"):
-        parse_via("kubectl", kubeconfig=tmp_path / "none")
+        parse_via("kubectl", LaunchOptions(kubeconfig=tmp_path / "none"))
     with pytest.raises(InputError, match="--namespace goes with --via kubectl"):
-        parse_via("ssh", namespace="n")
+        parse_via("ssh", LaunchOptions(namespace="n"))
 
 
 def test_a_list_without_end_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from netprobe.probe.launchers.bootstrap import new_payload
 from netprobe.probe.launchers.exec_launcher import ExecLauncher, LocalLauncher, allow_descriptors
 from netprobe.probe.launchers.launch import Channel, LaunchFailure
 from netprobe.probe.launchers.ssh import SshLauncher, first_jump
-from netprobe.probe.launchers.via import parse_via
+from netprobe.probe.launchers.via import LaunchOptions, parse_via
 from tests.probe.conftest import hosts_named
 
 HOSTILE = [
@@ -124,7 +124,9 @@ def test_missing_programs_and_addresses_are_one_clear_line() -> None:
 def test_ssh_takes_the_users_configuration_and_options(tmp_path: Path) -> None:
     config = tmp_path / "my config"
     config.write_text("")
-    launcher = parse_via("ssh", ssh_config=config, ssh_options=["Port=2222", "ConnectTimeout=3"])
+    launcher = parse_via(
+        "ssh", LaunchOptions(ssh_config=config, ssh_options=["Port=2222", "ConnectTimeout=3"])
+    )
     assert isinstance(launcher, SshLauncher)
     argv = launcher.argv(host_of("h"), COMMAND)
     assert argv[argv.index("-F") + 1] == str(config)
@@ -137,16 +139,16 @@ def test_ssh_takes_the_users_configuration_and_options(tmp_path: Path) -> None:
 @pytest.mark.parametrize("option", ["", "-oProxyCommand=x", "a\nb"])
 def test_ssh_options_that_are_none_are_refused(option: str) -> None:
     with pytest.raises(InputError, match="--ssh-option"):
-        parse_via("ssh", ssh_options=[option])
+        parse_via("ssh", LaunchOptions(ssh_options=[option]))
 
 
 def test_ssh_settings_without_ssh_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="goes with --via ssh"):
-        parse_via("local", ssh_options=["Port=1"])
+        parse_via("local", LaunchOptions(ssh_options=["Port=1"]))
     with pytest.raises(InputError, match="no such file"):
-        parse_via("ssh", ssh_config=tmp_path / "nothing")
+        parse_via("ssh", LaunchOptions(ssh_config=tmp_path / "nothing"))
     with pytest.raises(InputError, match="fan-out"):
-        parse_via("local", fan_out=0)
+        parse_via("local", LaunchOptions(fan_out=0))
 
 
 def test_no_secret_stands_in_an_argument_vector() -> None:

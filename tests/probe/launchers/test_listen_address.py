@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from netprobe.core.errors import InputError
 from netprobe.probe.launchers.listen_address import ListenAt, parse_listen, routed_address
-from netprobe.probe.launchers.via import parse_via
+from netprobe.probe.launchers.via import LaunchOptions, parse_via
 from tests.probe.conftest import hosts_named
 
 ROUTES = {"10.0.0.1": "10.0.0.9", "10.0.0.2": "10.0.0.9", "10.1.0.1": "10.1.0.9", "127.0.1.1": "127.0.0.1"}
@@ -66,7 +66,7 @@ def test_without_a_route_it_is_the_only_address_or_a_clear_line() -> None:
 )
 def test_an_option_of_another_launcher_is_refused(via: str, options: dict[str, object], fault: str) -> None:
     with pytest.raises(InputError, match=fault):
-        parse_via(via, **options)  # type: ignore[arg-type]
+        parse_via(via, LaunchOptions(**options))  # type: ignore[arg-type]
 
 
 @given(st.text(alphabet="0123456789.:[]fd", max_size=24) | st.text(max_size=12))

@@ -25,7 +25,7 @@ from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.agent.stamp import packet, reply_rate
 from netprobe.probe.agent.stamp.reflector import Reflector
 from netprobe.probe.agent.stamp.reply_rate import ReplyRate
-from netprobe.probe.agent.stamp.sender import Series
+from netprobe.probe.agent.stamp.sender import Probing, Series
 from netprobe.probe.fleet.connection import parse_hello
 from netprobe.probe.fleet.fleet import opened_port
 from tests.probe import hostile_agent
@@ -125,7 +125,8 @@ def test_the_rate_is_the_stated_one_and_above_what_a_scan_asks_for() -> None:
 @pytest.mark.parametrize(("interval_ns", "count"), [(10**6, 200), (50000, 4000)])
 def test_no_series_is_held_back(reflector: Reflector, interval_ns: int, count: int) -> None:
     before = reflector.rate.refused
-    series = Series("127.0.8.1", reflector.port, "127.0.8.6", TOKEN, 7, count, interval_ns, SECOND, "kernel")
+    probing = Probing(count=count, interval_ns=interval_ns, timeout_ns=SECOND, best="kernel")
+    series = Series("127.0.8.1", reflector.port, "127.0.8.6", TOKEN, 7, probing)
     result = series.run()
     assert reflector.rate.refused == before
     assert (

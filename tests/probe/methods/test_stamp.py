@@ -12,7 +12,7 @@ import pytest
 
 from netprobe.probe.agent.stamp import packet
 from netprobe.probe.agent.stamp.reflector import Reflector
-from netprobe.probe.agent.stamp.sender import Series
+from netprobe.probe.agent.stamp.sender import Probing, Series
 
 # An answer that comes late on a busy machine is an answer: only where none can come is the time-out short.
 PATIENT_NS, SHORT_NS = 10**10, 3 * 10**8
@@ -46,8 +46,9 @@ def has_ipv6() -> bool:
 def series(
     port: int, address: str = "127.0.0.1", *, count: int = 20, best: str = "kernel", **fields: Any
 ) -> Series:
-    values = {"source": address, "token": TOKEN, "ssid": 9, "interval_ns": 500_000, "timeout_ns": PATIENT_NS}
-    return Series(address, port, count=count, best=best, **{**values, **fields})
+    times = {name: fields.pop(name) for name in ("interval_ns", "timeout_ns") if name in fields}
+    probing = Probing(count=count, best=best, **{"interval_ns": 500_000, "timeout_ns": PATIENT_NS, **times})
+    return Series(address, port, probing=probing, **{"source": address, "token": TOKEN, "ssid": 9, **fields})
 
 
 def bound(address: str = "127.0.0.1") -> socket.socket:

@@ -17,7 +17,7 @@ from netprobe.pipeline.scanning.resuming import continued_measuring
 from netprobe.probe.methods.stamp import Stamp
 from netprobe.probe.records.journal import Journal, JournalRecord, read_journal
 from netprobe.probe.records.options import ScanOptions
-from netprobe.probe.records.result import HostOutcome, NoReadingError, build_outcome
+from netprobe.probe.records.result import HostOutcome, NoReadingError, ScanRun, build_outcome
 from netprobe.probe.records.samples import SampleColumns, Samples
 from tests.probe.conftest import hosts_named, visit
 
@@ -184,7 +184,11 @@ def test_a_journal_of_a_stranger_is_refused_or_gives_a_scan(
     measured = [Stamp(ScanOptions()).measurement.model_copy(update={"id": record.visits[0].measurement})]
     try:
         outcome = build_outcome(
-            outcomes, record.visits, ScanOptions(), measurements=measured, rounds=1, duration_s=1.0
+            outcomes,
+            record.visits,
+            ScanOptions(),
+            measurements=measured,
+            run=ScanRun(rounds=1, duration_s=1.0),
         )
     except NoReadingError as error:
         outcome = error.outcome

@@ -16,7 +16,7 @@ from netprobe.probe.methods.stamp import Stamp
 from netprobe.probe.records.matrices import link_matrices, sample_table, successive_variation
 from netprobe.probe.records.options import ScanOptions
 from netprobe.probe.records.percentile import percentiles, row_percentiles
-from netprobe.probe.records.result import HostOutcome, ScanOutcome, build_outcome
+from netprobe.probe.records.result import HostOutcome, ScanOutcome, ScanRun, build_outcome
 from netprobe.probe.records.visits import VisitResult
 from tests.probe.conftest import hosts_named, visit
 
@@ -31,9 +31,7 @@ def build(outcomes: Sequence[HostOutcome], visits: Sequence[VisitResult], **fiel
         visits,
         OPTIONS,
         measurements=[Stamp(OPTIONS).measurement],
-        rounds=6,
-        duration_s=1.0,
-        **fields,
+        run=ScanRun(rounds=6, duration_s=1.0, **fields),
     )
 
 
@@ -81,8 +79,7 @@ def test_a_link_without_goodput_makes_its_hosts_partial() -> None:
         [*FULL, silent],
         OPTIONS,
         measurements=[Stamp(OPTIONS).measurement, goodput],
-        rounds=7,
-        duration_s=1.0,
+        run=ScanRun(rounds=7, duration_s=1.0),
     ).scan
     assert [host.status for host in scan.hosts] == ["partial", "ok", "partial"]
     assert scan.status == "partial" and scan.hosts[0].reason == "no goodput with c: nothing came"

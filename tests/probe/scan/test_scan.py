@@ -17,6 +17,7 @@ from netprobe.core.documents.scan import Scan
 from netprobe.core.errors import InputError, NothingMeasuredError
 from netprobe.core.hosts import Host
 from netprobe.probe.launchers.exec_launcher import ExecLauncher, LocalLauncher
+from netprobe.probe.methods.latency import latency_method
 from netprobe.probe.records.events import (
     AgentsUp,
     Event,
@@ -30,7 +31,7 @@ from netprobe.probe.records.journal import Journal, read_journal
 from netprobe.probe.records.options import ScanOptions
 from netprobe.probe.rounds.chooser import Extent, Results
 from netprobe.probe.rounds.circle import Link
-from netprobe.probe.scan.session import measure, run_scan
+from netprobe.probe.scan.session import Phase, ScanLog, measure, run_scan
 from tests.probe.conftest import agents_of, hosts_named, is_running, wait_until
 
 # An answer that comes late on a busy machine is an answer: only where none can come is the time-out short.
@@ -53,7 +54,9 @@ def test_a_scan_on_this_machine_fills_the_document(tmp_path: Path) -> None:
     events: list[Event] = []
     hosts = hosts_named("a", "b", "c")
     with Journal(tmp_path / "j", hosts, QUICK.as_dict()) as journal:
-        outcome = run_scan(hosts, LocalLauncher(), QUICK, journal=journal, on_event=events.append)
+        outcome = run_scan(
+            hosts, LocalLauncher(), QUICK, log=ScanLog(journal=journal), on_event=events.append
+        )
     scan = outcome.scan
     assert (scan.status, scan.reason, scan.rounds, len(scan.visits)) == ("ok", None, 6, 6)
     assert Scan.model_validate(scan.model_dump(by_alias=True)).status == "ok"
@@ -218,7 +221,9 @@ def test_a_chooser_sees_what_was_measured_and_may_repeat_a_link() -> None:
     launcher = through_sh('test "$0" = c && exit 1; exec "$@"')
     hosts: tuple[Host, ...] = (*ON_LOOPBACK, *hosts_named("c"))
     chooser = OddChooser()
-    scan = run_scan(hosts, launcher, QUICK, chooser=chooser).scan
+    scan = run_scan(
+        hosts, launcher, QUICK, phases=[Phase(method=latency_method(QUICK), chooser=chooser)]
+    ).scan
     assert [len(results.visits) for results in chooser.seen] == [3] * 4  # one list, seen as it grows
     assert chooser.seen[0].alive == {0, 1} and chooser.seen[0].hosts == 3
     assert [(v.src, v.dst, v.round) for v in scan.visits] == [("a", "b", 0), ("a", "b", 1), ("b", "c", 2)]
@@ -309,7 +314,9 @@ def test_a_full_disk_costs_the_journal_and_not_the_scan(tmp_path: Path) -> None:
         full = os.open("/dev/full", os.O_WRONLY)
         os.dup2(full, journal._fd)
         os.close(full)
-        scan = run_scan(hosts, LocalLauncher(), options, journal=journal, on_event=events.append).scan
+        scan = run_scan(
+            hosts, LocalLauncher(), options, log=ScanLog(journal=journal), on_event=events.append
+        ).scan
     assert scan.status == "ok"
     assert not np.isnan(scan.rtt_s.p10[0, 1])
     warned = [event.text for event in events if isinstance(event, ScanWarning)]

@@ -70,8 +70,8 @@ from netprobe.core.errors import NetprobeError
 from netprobe.core.hosts import read_hosts_file
 from netprobe.probe.records.options import ScanOptions
 from netprobe.probe.scan.session import run_scan
-from netprobe.probe.launchers.via import parse_via
-launcher = parse_via("ssh", ssh_config=Path(sys.argv[2]), ssh_options=sys.argv[3:])
+from netprobe.probe.launchers.via import LaunchOptions, parse_via
+launcher = parse_via("ssh", LaunchOptions(ssh_config=Path(sys.argv[2]), ssh_options=sys.argv[3:]))
 try:
     scan = run_scan(read_hosts_file(Path(sys.argv[1])), launcher, ScanOptions(probes_per_visit=20)).scan
     sys.stdout.write(f"{scan.status} {[h.reason for h in scan.hosts if h.reason]} {len(scan.visits)}")
