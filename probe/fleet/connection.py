@@ -123,14 +123,14 @@ class Connection:
         self._ping_s = min(lease_s / 4, silence_s / 4)
         self._silence_s = silence_s
         self._ids = itertools.count(1)
-        self._waiting: dict[int, _Asked] = {}
-        self._fresh: list[_Asked] = []
+        self._waiting: dict[int, _Pending] = {}
+        self._fresh: list[_Pending] = []
         self._strays: float = MAX_STRAYS
         self._strays_at = 0.0
         self._tasks: list[asyncio.Task[None]] = []
         self._on_lost: Callable[[str], None] | None = None
         self._heard_at = 0.0
-        self._asked_at: float | None = None
+        self._pinged_at: float | None = None
 
     async def start(self, timeout_s: float, on_lost: Callable[[str], None]) -> Hello:
         """Shake hands. Raises AgentLostError; afterwards ``on_lost`` tells of an agent that goes."""
@@ -147,11 +147,11 @@ class Connection:
             raise AgentLostError(self._with_diagnosis("the agent ended before its hello")) from None
         self._on_lost = on_lost
         self._heard_at = asyncio.get_running_loop().time()
-        self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._ping())]
+        self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._keep_pinging())]
         return hello
 
     async def request(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        """Give the agent a task and wait for its answer; ``samples`` are (S, 3): sequence number, sent at, RTT (ns).
+        """Send the agent a task and wait for its answer; ``samples`` are (S, 3): sequence number, sent at, RTT (ns).
 
         Raises AgentLostError when the agent goes, TaskFailedError when it cannot, TimeoutError.
         """
@@ -159,7 +159,7 @@ class Connection:
         future: asyncio.Future[dict[str, Any]] = loop.create_future()
         settle = functools.partial(_settle, future)
         within_ns = round(timeout_s * 1e9)
-        task = self.give(
+        task = self.submit(
             _encode(message)[:-1], settle, samples=int(message.get("count", 0)), within_ns=within_ns
         )
         # A timer of its own costs a third of what asyncio.wait_for does.
@@ -168,7 +168,7 @@ class Connection:
             answer = await future
         finally:
             timer.cancel()
-            self.forget(task)
+            self.cancel(task)
         try:
             answer["samples"] = _checked_rows(answer["samples"], within_ns)
         except ProtocolError as error:
@@ -176,7 +176,7 @@ class Connection:
             raise AgentLostError(self.lost) from None
         return answer
 
-    def give(
+    def submit(
         self,
         message: str,
         take: Callable[[dict[str, Any] | Exception], None],
@@ -184,43 +184,43 @@ class Connection:
         samples: int,
         within_ns: int,
     ) -> int:
-        """Give the agent a task; the number that it has.
+        """Send the agent a task, and return the task's number.
 
         ``message`` is JSON without its closing brace, ASCII, and without an ``id``. ``take`` is called once, when
         the answer is there: a dict, or AgentLostError or TaskFailedError. Its ``samples`` are the bytes of at most
         ``samples`` records as they came, whose values are for ``take`` to look at: none may be longer than
-        ``within_ns``. There is no time-out: see ``forget``.
+        ``within_ns``. There is no time-out: see ``cancel``.
         Raises AgentLostError.
         """
         if self.lost is not None:
             raise AgentLostError(self.lost)
         task = next(self._ids)
-        self._waiting[task] = _Asked(take=take, samples=samples, within_ns=within_ns)
+        self._waiting[task] = _Pending(take=take, samples=samples, within_ns=within_ns)
         self.channel.write(messages.text_frame(f'{message},"id":{task}}}'))
         return task
 
-    def forget(self, task: int) -> None:
-        """Nobody waits for this answer any more."""
+    def cancel(self, task: int) -> None:
+        """Drop the answer of a task: the caller no longer waits for it."""
         self._waiting.pop(task, None)
 
-    def ask(self) -> None:
-        """Ping it now: an agent answers at once, also in the middle of a task."""
+    def ping(self) -> None:
+        """Ping the agent now: it answers at once, also in the middle of a task."""
         if self.lost is None:
-            self._asked_at = self._asked_at or asyncio.get_running_loop().time()
+            self._pinged_at = self._pinged_at or asyncio.get_running_loop().time()
             self.channel.write(messages.json_frame({"type": "ping"}))
 
     @property
     def unanswered_s(self) -> float:
         """For how long a ping has been without any answer; 0 when none is."""
-        return 0.0 if self._asked_at is None else asyncio.get_running_loop().time() - self._asked_at
+        return 0.0 if self._pinged_at is None else asyncio.get_running_loop().time() - self._pinged_at
 
     def lose(self, reason: str) -> None:
         """Give the agent up: every waiting request fails with ``reason``, and its process is ended."""
         if self.lost is not None:
             return
         self.lost = reason = one_line(reason)
-        for asked in list(self._waiting.values()):
-            asked.take(AgentLostError(reason))
+        for pending in list(self._waiting.values()):
+            pending.take(AgentLostError(reason))
         self._waiting.clear()
         self.channel.kill()
         if self._on_lost is not None:
@@ -240,7 +240,7 @@ class Connection:
         try:
             while data := await self.channel.reader.read(READ_BYTES):
                 self._heard_at = asyncio.get_running_loop().time()
-                self._asked_at = None
+                self._pinged_at = None
                 for kind, body in frames.feed(data):
                     self._take(kind, body)
                 if self._fresh:
@@ -260,39 +260,39 @@ class Connection:
             self._take_samples(body)
             return
         message = messages.parse_json(body)
-        asked = None
+        pending = None
         if message["type"] != "pong":
-            asked = self._waiting.pop(_whole(message.get("id"), "id", 1 << 53), None)
-        if asked is None:
+            pending = self._waiting.pop(_whole(message.get("id"), "id", 1 << 53), None)
+        if pending is None:
             self._count_stray()
         elif message["type"] == "failed":
             code = text_field(message, "code")
             known = code if code in messages.FAILURE_CODES else messages.INTERNAL
-            asked.take(TaskFailedError(_text(message.get("reason")), known))
+            pending.take(TaskFailedError(_text(message.get("reason")), known))
         else:
-            asked.answered = True
-            message["samples"] = asked.came or b""
-            asked.take(message)
+            pending.answered = True
+            message["samples"] = pending.came or b""
+            pending.take(message)
 
     def _take_samples(self, body: bytes) -> None:
         """Of a request under way, and as many as were asked for."""
-        asked = self._waiting.get(messages.samples_task(body))
-        if asked is None:
+        pending = self._waiting.get(messages.samples_task(body))
+        if pending is None:
             self._count_stray()  # of a request that was given up
             return
-        most = messages.SAMPLES_HEADER_BYTES + asked.samples * messages.SAMPLE_BYTES
-        if len(body) > most or asked.came is not None:
-            raise ProtocolError(f"more samples than the {asked.samples} it was asked for")
-        asked.came = body[messages.SAMPLES_HEADER_BYTES :]
-        self._fresh.append(asked)
+        most = messages.SAMPLES_HEADER_BYTES + pending.samples * messages.SAMPLE_BYTES
+        if len(body) > most or pending.came is not None:
+            raise ProtocolError(f"more samples than the {pending.samples} it was asked for")
+        pending.came = body[messages.SAMPLES_HEADER_BYTES :]
+        self._fresh.append(pending)
 
     def _check_fresh(self) -> None:
         """Look at samples whose answer did not come along with them: it may never come. All others are looked at
         with their answers."""
         fresh, self._fresh = self._fresh, []
-        for asked in fresh:
-            if not asked.answered and asked.came is not None:
-                _checked_rows(asked.came, asked.within_ns)
+        for pending in fresh:
+            if not pending.answered and pending.came is not None:
+                _checked_rows(pending.came, pending.within_ns)
 
     def _count_stray(self) -> None:
         """A message that answers nothing. Some are in order; a flood would cost the other hosts their controller."""
@@ -302,7 +302,7 @@ class Connection:
         if self._strays < 0:
             raise ProtocolError("more messages than it was asked for")
 
-    async def _ping(self) -> None:
+    async def _keep_pinging(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
             before = loop.time()
@@ -316,7 +316,7 @@ class Connection:
             if self.channel.queued_bytes() > MAX_QUEUED_BYTES:
                 self.lose("the agent hangs: it does not read its input")
                 return
-            self.ask()
+            self.ping()
 
     def _with_diagnosis(self, reason: str) -> str:
         said: str | None = None
@@ -326,7 +326,7 @@ class Connection:
 
 
 @dataclass(kw_only=True, slots=True)
-class _Asked:
+class _Pending:
     """A task under way: whom its answer goes to, how many samples it may have, and those that came."""
 
     take: Callable[[dict[str, Any] | Exception], None]

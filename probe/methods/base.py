@@ -71,7 +71,7 @@ class Method(Protocol):
 
 
 @runtime_checkable
-class Asks(Protocol):
+class SubmitsTask(Protocol):
     """A method whose visit can be one task of the source's agent.
 
     The visits of a round are asked for in a loop then, and those that end together are read together: a scan of a
@@ -83,8 +83,8 @@ class Asks(Protocol):
         """Whether it is so with the options that it has; else its visits are those of ``Method.visit``."""
         ...
 
-    def ask(self, src: Member, dst: Member, context: VisitContext, take: Callable[[Any], None]) -> int:
-        """Give the agent of ``src``, which is up, its task, as ``Connection.give`` has it; raises AgentLostError."""
+    def submit(self, src: Member, dst: Member, context: VisitContext, take: Callable[[Any], None]) -> int:
+        """Give the agent of ``src``, which is up, its task, as ``Connection.submit`` does; raises AgentLostError."""
         ...
 
     def read(

@@ -86,7 +86,7 @@ class Stamp:
         """From one source port a visit is one series."""
         return self._options.source_ports == 1
 
-    def ask(self, src: Member, dst: Member, context: VisitContext, take: Callable[[Any], None]) -> int:
+    def submit(self, src: Member, dst: Member, context: VisitContext, take: Callable[[Any], None]) -> int:
         """One series of probes; what stands in the messages of many visits is made into text once."""
         assert src.connection is not None
         target = self._targets.get(dst.index)
@@ -95,7 +95,7 @@ class Stamp:
         source = self._sources.get(src.index)
         if source is None:
             self._sources[src.index] = source = _encode(src.address)
-        return src.connection.give(
+        return src.connection.submit(
             f'{target},"source":{source},"ssid":{_ssid(src, context)}',
             take,
             samples=self._options.probes_per_visit,

@@ -148,7 +148,7 @@ class Scheduler:
             for visit in waiting:
                 for member in (visit.src, visit.dst):
                     if member.connection is not None and member.connection.unanswered_s == 0:
-                        member.connection.ask()
+                        member.connection.ping()
             await asyncio.wait({round_.over}, timeout=LOOK_S)
             for visit in waiting:
                 visit.behind = self._is_silent(visit.src)

@@ -10,10 +10,11 @@ from netprobe.core.documents.scan import Measurement
 from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.fleet.connection import AgentLostError, TaskFailedError
 from netprobe.probe.fleet.fleet import Member
-from netprobe.probe.methods.base import Asks, Method, VisitContext
+from netprobe.probe.methods.base import Method, SubmitsTask, VisitContext
 from netprobe.probe.records.visits import VisitResult
 
-Readings = Sequence[dict[str, Any]]
+VisitFields = Sequence[dict[str, Any]]
+"""The fields of the VisitResults of one visit."""
 
 
 class Visit:
@@ -27,17 +28,17 @@ class Visit:
         self.dst = dst
         self.started_s = started_s
         self.ended_s = 0.0
-        self.outcome: dict[str, Any] | Readings | BaseException | None = None
+        self.outcome: dict[str, Any] | VisitFields | BaseException | None = None
         self.number: int | None = None
-        self.task: asyncio.Task[Readings] | None = None
+        self.task: asyncio.Task[VisitFields] | None = None
         self.behind = False
 
-    def take(self, outcome: dict[str, Any] | Readings | BaseException) -> None:
+    def take(self, outcome: dict[str, Any] | VisitFields | BaseException) -> None:
         """It has ended so; once."""
         self.outcome = outcome
         self._round.ended(self)
 
-    def take_task(self, task: asyncio.Task[Readings]) -> None:
+    def take_task(self, task: asyncio.Task[VisitFields]) -> None:
         """Its coroutine has ended: by itself, or because its round was given up, which asks for nothing more."""
         if self not in self._round.pending:
             return
@@ -65,7 +66,9 @@ class Round:
         self.pending: set[Visit] = set()
         self._method = method
         self._measurement = measurement
-        self._asks: Asks | None = method if isinstance(method, Asks) and method.at_once else None
+        self._submits: SubmitsTask | None = (
+            method if isinstance(method, SubmitsTask) and method.at_once else None
+        )
         self._context = context
         self._clock = clock
         self._zero_s = zero_s
@@ -83,15 +86,15 @@ class Round:
             self.pending.add(visit)
             if why_not is not None:
                 visit.take([{"reason": why_not}])
-            elif self._asks is None:
+            elif self._submits is None:
                 visit.task = asyncio.create_task(_coroutine(self._method, src, dst, self._context))
                 visit.task.add_done_callback(visit.take_task)
             else:
                 try:
-                    visit.number = self._asks.ask(src, dst, self._context, visit.take)
+                    visit.number = self._submits.submit(src, dst, self._context, visit.take)
                 except AgentLostError as error:
                     visit.take(error)
-        if self._asks is not None:
+        if self._submits is not None:
             # One timer a round: a visit's own would cost as much as its message.
             self._timer = self._loop.call_later(self._method.deadline_s, self._expire)
         if not links:
@@ -132,7 +135,7 @@ class Round:
             if visit.task is not None:
                 visit.task.cancel()
                 tasks.append(visit.task)
-            self._forget(visit)
+            self._cancel_task(visit)
         self.pending.clear()
         await asyncio.gather(*tasks, return_exceptions=True)
         if not self.over.done():
@@ -141,12 +144,12 @@ class Round:
     def _expire(self) -> None:
         for visit in self.pending.difference(self._ended):
             if visit.number is not None:
-                self._forget(visit)
+                self._cancel_task(visit)
                 visit.take(TimeoutError())
 
-    def _forget(self, visit: Visit) -> None:
+    def _cancel_task(self, visit: Visit) -> None:
         if visit.number is not None and visit.src.connection is not None:
-            visit.src.connection.forget(visit.number)
+            visit.src.connection.cancel(visit.number)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -154,8 +157,8 @@ class Round:
 
     def _results(self, ended: Sequence[Visit]) -> list[VisitResult]:
         answered = [visit for visit in ended if type(visit.outcome) is dict]
-        if self._asks is not None and answered:
-            found = self._asks.read([(visit.dst, visit.outcome) for visit in answered])  # type: ignore[misc]
+        if self._submits is not None and answered:
+            found = self._submits.read([(visit.dst, visit.outcome) for visit in answered])  # type: ignore[misc]
             for visit, fields in zip(answered, found, strict=True):
                 visit.outcome = fields if isinstance(fields, ProtocolError) else [fields]
         round_, beside, zero_s = self._context.round, self._context.beside, self._zero_s
@@ -173,10 +176,10 @@ class Round:
                 **fields,
             )
             for visit in ended
-            for fields in self._readings(visit)
+            for fields in self._fields_of(visit)
         ]
 
-    def _readings(self, visit: Visit) -> Readings:
+    def _fields_of(self, visit: Visit) -> VisitFields:
         """What a visit gave, or why it gave nothing; an agent that breaks the protocol or gives no result is ended."""
         outcome = visit.outcome
         if not isinstance(outcome, BaseException):
@@ -198,5 +201,5 @@ def _is_fault(outcome: object) -> bool:
     return isinstance(outcome, BaseException) and not isinstance(outcome, of_agents)
 
 
-async def _coroutine(method: Method, src: Member, dst: Member, context: VisitContext) -> Readings:
+async def _coroutine(method: Method, src: Member, dst: Member, context: VisitContext) -> VisitFields:
     return await method.visit(src, dst, context)

@@ -43,7 +43,7 @@ class _Trip:
         self.reply = None  # type: packet.Reply | None
 
 
-class Readings:
+class SeriesReadings:
     """Collects the stamps of one series; sequence number 0 is the warm-up, ``count`` + 1 on are flushes."""
 
     def __init__(self, count: int, timeout_ns: int) -> None:

@@ -16,7 +16,7 @@ import time
 from ..listening import bind_source
 from ..pacing import Pacer
 from . import packet, stamping
-from .readings import Readings
+from .readings import SeriesReadings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Series:
         self.count = probing.count
         self.interval_ns = probing.interval_ns
         self.timeout_ns = probing.timeout_ns
-        self.readings = Readings(self.count, self.timeout_ns)
+        self.readings = SeriesReadings(self.count, self.timeout_ns)
         self.reason = None  # type: str | None
         self.refused = 0
         self.unsent = 0

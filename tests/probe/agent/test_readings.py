@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netprobe.probe.agent.stamp.packet import Reply
-from netprobe.probe.agent.stamp.readings import Readings
+from netprobe.probe.agent.stamp.readings import SeriesReadings
 
 DAY = 86_400 * 10**9
 US = 1000
@@ -33,10 +33,10 @@ def run(
     step: int = -2 * 10**9,
     lose: frozenset[int] = frozenset(),
     repeat: frozenset[int] = frozenset(),
-) -> Readings:
+) -> SeriesReadings:
     """A series over ``link``."""
     offset, rtt, held = link
-    readings = Readings(count, 10**9)
+    readings = SeriesReadings(count, 10**9)
     stepped = 0
     last = (0, 0, False)
     for seq in range(count + 2):
@@ -117,7 +117,7 @@ def test_losses_are_losses_and_cost_the_stamp_before_them() -> None:
 
 
 def test_a_reply_after_the_time_out_is_lost() -> None:
-    readings = Readings(1, 10**6)
+    readings = SeriesReadings(1, 10**6)
     readings.sent(1, START, START)
     late = START + 2 * 10**6
     for stamp in (0, late, START - 5):  # no stamp, a late one, and one of a clock that stepped back
@@ -126,7 +126,7 @@ def test_a_reply_after_the_time_out_is_lost() -> None:
 
 
 def test_a_reply_that_waited_in_the_queue_is_judged_by_its_stamp() -> None:
-    readings = Readings(1, 10**6)
+    readings = SeriesReadings(1, 10**6)
     readings.sent(1, START, START)
     readings.answered(Reply(1, 1, True, 2, 0, 0, False), START + 300 * US, START + 10**7, START + 10**7)
     assert readings.received == 1
@@ -134,7 +134,7 @@ def test_a_reply_that_waited_in_the_queue_is_judged_by_its_stamp() -> None:
 
 
 def test_a_reply_to_nothing_is_ignored() -> None:
-    readings = Readings(1, 10**9)
+    readings = SeriesReadings(1, 10**9)
     readings.answered(Reply(9, 1, True, 2, 0, 0, False), 3, 4, 5)
     assert readings.received == 0 and readings.result(0) == (None, [], 0)
 
