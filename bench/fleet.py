@@ -28,7 +28,7 @@ CHILD = """
 import json, resource, sys
 from pathlib import Path
 from netprobe.core.hosts import read_hosts_file
-from netprobe.pipeline.scanning import scan
+from netprobe.pipeline.scanning.scan import scan
 from netprobe.probe.records.options import ScanOptions
 from netprobe.probe.launchers.via import parse_via
 hosts, via, out, cap = sys.argv[1:]

@@ -71,14 +71,14 @@ class ChainOptions:
     verify: VerifyOptions | None = None
     last: Stage = "verify"
     via: str | None = None
-    """``--via`` as it was given, for the journal: a hint for who goes on with the scan."""
+    """``--via`` as it was given, for the journal: a hint for whoever resumes the scan."""
     resume: bool = False
-    """Go on with the scan in the folder (``pipeline.resuming`` checks that it may be)."""
+    """Resume the scan in the folder (``prepare_chain`` checks that it may be resumed)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chain:
-    """What came of it; None for the stages that were not run."""
+    """The documents of the stages; None for a stage that did not run."""
 
     folder: Path
     scan: Scan
@@ -158,9 +158,8 @@ def run_chain(
         folder=folder,
         options=options.scan,
         resume=options.resume,
-        measuring=options.measuring.words,
+        measuring=options.measuring,
         via=options.via,
-        phases=phases_for(options.scan, options.measuring),
         on_event=on_event,
     )
     if until < STAGES.index("map"):
@@ -277,7 +276,7 @@ def _earlier_capacity(folder: Path) -> Capacity | None:
 
 
 def left_of_complete(folder: Path, hosts: int, options: ChainOptions) -> list[PhaseEstimate]:
-    """What going on with a scan that is complete would measure: its capacity, where that is missing."""
+    """What resuming a complete scan would measure: its capacity, where that is missing."""
     if options.measuring.capacity is None or hosts < 2 or _earlier_capacity(folder) is not None:
         return []
     return estimate_scan(hosts, options.scan, options.measuring)[-1:]

@@ -42,8 +42,9 @@ def doctor(
     output = Output(json=json, quiet=quiet)
     if hosts is None and reach.via is None and selector is None:
         return _this_machine(output)
-    from netprobe.cli.options.launching import hosts_or_selector, hosts_to_scan
+    from netprobe.cli.options.launching import hosts_or_selector
     from netprobe.pipeline.doctor.hosts import examine_hosts
+    from netprobe.pipeline.scanning.hosts import hosts_to_scan
     from netprobe.probe.records.options import ScanOptions
 
     launcher = reach.launcher()

@@ -1,9 +1,9 @@
-"""Options that say how to reach the hosts, and the hosts that a launcher knows by itself."""
+"""Options that say how to reach the hosts."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from netprobe.core.hosts import Host
     from netprobe.probe.launchers.launch import Launcher
-
-KNOW_THEIR_HOSTS = ("slurm",)
-"""Values of --via that need no --hosts."""
 
 ViaOption = Annotated[
     str | None,
@@ -155,27 +151,3 @@ def hosts_or_selector(hosts: str | None, selector: str | None) -> str | None:
     if selector is not None and hosts is not None:
         raise InputError("--selector and --hosts both say which hosts to scan: give one of them")
     return hosts if selector is None else f"k8s:{selector}"
-
-
-def hosts_to_scan(
-    hosts: str | None,
-    via: str,
-    launcher: Launcher | None = None,
-    note: Callable[[str], None] | None = None,
-) -> tuple[Host, ...]:
-    """The hosts of ``--hosts``, or those that the launcher knows by itself. Raises InputError.
-
-    ``note`` is told of pods that have ended.
-    """
-    from netprobe.core.errors import InputError
-    from netprobe.formats import load_hosts
-    from netprobe.pipeline.scanning.pods import PODS, pods_to_scan
-
-    if hosts is None and via not in KNOW_THEIR_HOSTS:
-        raise InputError("give either --hosts FILE or --lab SPEC")
-    if hosts is not None and hosts.startswith(PODS):
-        found, notes = pods_to_scan(launcher, hosts.removeprefix(PODS))
-        for text in notes if note is not None else []:
-            note(text)  # type: ignore[misc]
-        return found
-    return load_hosts(f"{via}:" if hosts is None else hosts)

@@ -30,7 +30,7 @@ from netprobe.probe.scan.estimate import (
 from netprobe.probe.scan.session import links_at_once
 
 SET_UP_S = 0.3
-"""What a test of capacity takes beside its flows: to open ports, to read clocks, to collect."""
+"""What a test of capacity takes besides its flows: to open ports, read clocks and collect."""
 
 
 def estimate_scan(
@@ -38,8 +38,8 @@ def estimate_scan(
 ) -> list[PhaseEstimate]:
     """An estimate a phase, and one of capacity, with all hosts up and nothing tried again.
 
-    Where the groups matter (goodput, capacity) the hosts are thought to form about sqrt(N) equal ones, and a
-    flow to run at a gigabit a second. ``earlier`` are the visits of a scan that is gone on with: only what they
+    Where the groups matter (goodput, capacity) the hosts are assumed to form about sqrt(N) equal ones, and a
+    flow to run at a gigabit a second. ``earlier`` are the visits of a scan that is resumed: only what they
     leave is estimated. Raises InputError for what contradicts itself.
     """
     found = []
@@ -75,14 +75,14 @@ def _left(extent: Extent, read: Set[Link], hosts: int, *, all_links: bool) -> Ex
         return Extent(rounds=extent.rounds if links else 0, links=links)
     rounds = -(-extent.rounds * links // extent.links)
     if all_links:
-        # The gaps of a single host stand in as many rounds, however few they are of all links.
+        # The missing links of one host need as many rounds, however few they are of all links.
         busy = Counter(end for link in read for end in (link.src, link.dst))
         rounds = max(rounds, 2 * (hosts - 1) - min(busy[host] for host in range(hosts)))
     return Extent(rounds=min(rounds, extent.rounds, links), links=links)
 
 
 def estimate_capacity(sizes: Sequence[int], capacity: CapacityOptions) -> PhaseEstimate:
-    """What the tests of groups of these sizes cost; a flow is thought to run at a gigabit a second."""
+    """What the tests of groups of these sizes cost; a flow is assumed to run at a gigabit a second."""
     at_once = capacity.at_once
     extent = extent_of_tests(sizes, repeats=capacity.repeats, at_once=at_once)
     most = most_flows(sizes, at_once=at_once)

@@ -24,7 +24,7 @@ class Measuring:
     """The measurements of a scan; ``goodput`` is None where it is not measured."""
 
     path: Trace | None = None
-    """How ways are found; None where they are not."""
+    """How paths are traced; None where they are not."""
     goodput: GoodputRequest | None = None
     budget: Budget | None = None
     """Of the round-trip times; None probes every pair."""

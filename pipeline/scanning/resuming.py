@@ -1,4 +1,4 @@
-"""Going on with a scan that ended early: what its folder holds, and whether it is the scan that is asked for."""
+"""Resuming a scan that ended early: what its folder holds, and whether it is the scan that the user wants."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def find_earlier(folder: Path) -> Earlier:
 
 
 def check_same_hosts(record: JournalRecord, hosts: Sequence[Host]) -> None:
-    """Refuse to go on with other hosts than those of the journal. Raises InputError."""
+    """Refuse to resume with other hosts than those of the journal. Raises InputError."""
     if len(hosts) != len(record.hosts):
         raise InputError(
             f"--resume: the scan is of {count(len(record.hosts), 'host')}, and --hosts gives {len(hosts)}: leave "
@@ -137,7 +137,7 @@ def continued_measuring(
 
 
 def _same_way(measuring: Measuring, record: JournalRecord) -> Measuring:
-    """A way of goodput that was found out stays the one it was: two ways are never mixed in one matrix."""
+    """The goodput method that was used stays: two methods are never mixed in one matrix."""
     if measuring.goodput is None or measuring.goodput.options.way != "auto":
         return measuring
     ways = {visit.method for visit in record.visits if visit.goodput is not None} & {"tcp", "iperf3"}
@@ -148,7 +148,7 @@ def _same_way(measuring: Measuring, record: JournalRecord) -> Measuring:
 
 
 def check_same_measurements(record: JournalRecord, ids: Sequence[str]) -> None:
-    """Refuse to go on with other measurements than those of the journal. Raises InputError."""
+    """Refuse to resume with other measurements than those of the journal. Raises InputError."""
     scanned = record.measurements or (RTT,)
     if tuple(ids) != scanned:
         raise InputError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from netprobe.core.documents.matrix import SideFile
 from netprobe.core.documents.scan import SamplesFile, Scan
@@ -13,13 +12,14 @@ from netprobe.core.errors import InputError, InterruptedScanError
 from netprobe.core.hosts import Host
 from netprobe.core.system.interrupts import noted, signals_held
 from netprobe.pipeline import files
+from netprobe.pipeline.scanning.measuring import Measuring, phases_for
 from netprobe.probe.launchers.launch import Launcher
 from netprobe.probe.records.events import OnEvent, ignore
 from netprobe.probe.records.journal import Journal
 from netprobe.probe.records.options import ScanOptions
 from netprobe.probe.records.result import NoReadingError, ScanOutcome
-from netprobe.probe.records.visits import RTT, VisitResult
-from netprobe.probe.scan.session import Phase, ScanLog, run_scan
+from netprobe.probe.records.visits import VisitResult
+from netprobe.probe.scan.session import ScanLog, run_scan
 from netprobe.report.units import count
 
 
@@ -29,9 +29,8 @@ def scan(
     launcher: Launcher,
     folder: Path,
     options: ScanOptions | None = None,
-    phases: Sequence[Phase] = (),
+    measuring: Measuring | None = None,
     resume: bool = False,
-    measuring: Mapping[str, Any] | None = None,
     via: str | None = None,
     on_event: OnEvent = ignore,
 ) -> Scan:
@@ -39,20 +38,24 @@ def scan(
 
     The journal grows while the scan runs, so a killed scan loses no finished link; with ``resume`` the scan
     of the journal that is there is continued (``pipeline.resuming`` says whether it may be), and what hosts
-    that were replaced had measured is measured again. ``measuring`` and ``via`` are words for the journal.
+    that were replaced had measured is measured again. Round-trip times alone are measured without ``measuring``.
+    ``via`` is only recorded in the journal.
     Raises NothingMeasuredError when no link gave a reading and InterruptedScanError after Ctrl-C; what was seen is
     written all the same, however often it is pressed.
     """
     options = options or ScanOptions()
     path = folder / files.JOURNAL
-    ids = [phase.method.measurement.id for phase in phases] or [RTT]
+    phases = phases_for(options, measuring)
+    ids = [phase.method.measurement.id for phase in phases]
     visits: tuple[VisitResult, ...] = ()
     boots: Mapping[str, str] = {}
     if resume:
         journal, record = Journal.reopen(path)
         visits, boots = record.visits, record.boots
     else:
-        words = {key: word for key, word in (measuring or {}).items() if word is not None}
+        words = {
+            key: word for key, word in (measuring.words if measuring else {}).items() if word is not None
+        }
         journal = Journal(path, hosts, options.as_dict(), measurements=ids, measuring=words, via=via)
     with signals_held() as late:
         with journal:

@@ -1,4 +1,4 @@
-"""`netprobe scan --resume`: a killed scan is gone on with, and no finished link is measured again."""
+"""`netprobe scan --resume`: a killed scan is resumed, and no finished link is measured again."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def test_a_dry_run_says_what_is_left(tmp_path: Path, capsys: pytest.CaptureFixtu
     found = left()
     assert (found["rounds"], found["links"], found["measurements"][0]["links_at_once"]) == (10, 10, 1)
     assert run(dry[:-1]) == 0
-    assert "Of the scan that is gone on with this is left." in capsys.readouterr().out
+    assert "This is left of the scan that is resumed." in capsys.readouterr().out
 
 
 def test_a_budget_is_that_of_the_scan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -50,7 +50,7 @@ def test_a_bad_hosts_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], te
         (["--hosts", "a,b", "--root", "c"], "--root 'c'"),
         (["--hosts", "a,b", "--format", "bogus"], "known are"),
         (["--hosts", "a,b", "--algorithm", "bogus"], "no algorithm 'bogus'"),
-        (["--hosts", "a,b", "--algorithm", "bcube", "--objective", "bottleneck"], "of the algorithm ring"),
+        (["--hosts", "a,b", "--algorithm", "bcube", "--objective", "bottleneck"], "for the algorithm ring"),
         (["--hosts", "a,b", "--port-range", "9-x"], "--port-range"),
         (["--hosts", "a,b", "--port-range", "9000-80"], "port range"),
         (["--hosts", "a,b", "--port-range", "0"], "ports from 1 to 65535"),

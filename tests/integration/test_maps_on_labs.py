@@ -19,7 +19,7 @@ from netprobe.core.hosts import read_hosts_file
 from netprobe.lab import Lab, parse_spec, set_value, temporary
 from netprobe.lab.truth import Truth
 from netprobe.pipeline import map_scan, plan_order, scan
-from netprobe.pipeline.scanning.measuring import Measuring, parse_measuring, phases_for
+from netprobe.pipeline.scanning.measuring import Measuring, parse_measuring
 from netprobe.pipeline.truth.scoring import score_map
 from netprobe.probe.launchers.via import parse_via
 from netprobe.probe.records.options import ScanOptions
@@ -50,7 +50,7 @@ def mapped(
                 launcher=parse_via(lab.via_template),
                 folder=out,
                 options=options,
-                phases=phases_for(options, measuring),
+                measuring=measuring,
             )
             map_ = map_scan(scanned)
             if score_map(map_, lab.truth()).ari == 1.0:
