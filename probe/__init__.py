@@ -1,8 +1,16 @@
-"""Measuring: launchers, agents, rounds, visits, the journal, and the Scan made of them.
+"""Measure: start agents, run rounds of visits, and make the Scan document of them.
 
-``run_scan`` is the one call that does it all; ``measure`` is its asynchronous half. The order of the work
-is: a launcher starts an agent on each host (launch.py, ssh.py), the controller shakes hands with it
-(connection.py), an address is chosen for each host (addressing.py), a chooser names the links of each round
-(chooser.py, rounds.py), and every finished visit goes to the journal (journal.py) and at the end into the
-document (result.py). Nothing here prints; what happens is told through ``on_event`` (events.py).
+scan/       a scan from start to end: phases, rounds, visits, the estimate of its cost
+launchers/  start an agent on each host: ssh, exec prefixes, Slurm, Open MPI, Kubernetes
+fleet/      the agents of a scan: connections, addresses, start and stop
+agent/      what runs on the hosts; imports nothing of the rest of netprobe
+methods/    how one link is measured, one file a method
+rounds/     which links are measured next, and which at the same time
+records/    options, visits, samples, journal, events and the result
+audit/      what the hosts report that may make a reading doubtful
+flows/      TCP flows between hosts, several at once
+capacity/   capacities of hosts and uplinks, measured by several flows at once
+
+``scan.session.run_scan`` runs a scan; ``measure`` is its asynchronous half. Nothing here prints: a scan reports
+through ``on_event`` (``records.events``).
 """

@@ -109,8 +109,7 @@ def choose_addresses(
 def _given(
     text: str, entries: Sequence[AddressEntry], options: ScanOptions, resolve: Resolve, *, local: bool
 ) -> tuple[list[str], str]:
-    """The addresses that a given one, or a given name, stands for and that may be probed, IPv4 first; else why
-    there is none."""
+    """The usable addresses of an address or a name, IPv4 first; without any, the reason."""
     literal = _plain(text)
     found = [literal] if literal is not None else [a for a in map(_plain, resolve(text)) if a is not None]
     usable: list[str] = []
@@ -120,7 +119,7 @@ def _given(
         if fault is None and parsed.is_loopback and literal is None and not local:
             fault = (
                 f"its address {text!r} is {parsed} on the controller, which every host has for itself: "
-                "write its own address into the hosts file, or mend /etc/hosts"
+                "write its own address into the hosts file, or fix /etc/hosts"
             )
         if fault is None:
             usable.append(str(parsed))

@@ -1,7 +1,7 @@
 """The controller's end of one agent: handshake, pings, requests and their answers.
 
-Everything that comes from a host is checked before it is believed: sizes of frames, types of fields, ranges
-of numbers. What does not fit ends that host's connection with one reason, and no more.
+Everything from a host is validated: sizes of frames, types of fields, ranges of numbers. A violation ends that
+host's connection with one reason.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def parse_hello(message: dict[str, Any]) -> Hello:
     addresses = []
     for entry in entries:
         if not isinstance(entry, dict) or not isinstance(entry.get("address"), str):
-            raise ProtocolError("a hello with an address that is none")
+            raise ProtocolError("a hello with an invalid address")
         addresses.append(
             AddressEntry(
                 address=_text(entry["address"]),
@@ -109,7 +109,7 @@ def parse_hello(message: dict[str, Any]) -> Hello:
 
 
 async def read_frame(reader: asyncio.StreamReader) -> tuple[int, bytes]:
-    """One frame. Raises ProtocolError for what is none, IncompleteReadError at the end."""
+    """One frame. Raises ProtocolError for an invalid frame, IncompleteReadError at the end."""
     kind, length = messages.parse_header(await reader.readexactly(messages.HEADER_BYTES))
     return kind, await reader.readexactly(length)
 
@@ -215,7 +215,7 @@ class Connection:
         return 0.0 if self._pinged_at is None else asyncio.get_running_loop().time() - self._pinged_at
 
     def lose(self, reason: str) -> None:
-        """Give the agent up: every waiting request fails with ``reason``, and its process is ended."""
+        """Drop the agent: every pending request fails with ``reason``, and its process is ended."""
         if self.lost is not None:
             return
         self.lost = reason = one_line(reason)

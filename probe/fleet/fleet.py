@@ -57,7 +57,7 @@ class Member:
 
 
 class Fleet:
-    """All agents of one scan. ``end`` must be called whatever happens."""
+    """All agents of one scan. ``end`` must always be called."""
 
     def __init__(
         self,
@@ -246,12 +246,12 @@ def open_timeout_s(hosts: int) -> float:
 
 
 def opened_port(answer: dict[str, Any], port_range: tuple[int, int], *, type_: str = "opened") -> int:
-    """The port that an agent opened: where it was told to, or others would probe whatever it names.
+    """The port that an agent opened, checked against the range it was told: its peers probe that port.
 
     Raises ProtocolError.
     """
     low, high = (1, 65535) if port_range == (0, 0) else port_range
     port = whole_field(answer, "port", 65535)
     if answer.get("type") != type_ or not low <= port <= high:
-        raise ProtocolError(f"a port that is none of {low}-{high}")
+        raise ProtocolError(f"a port outside {low}-{high}")
     return port

@@ -1,8 +1,7 @@
-"""Hosts that are not what they were when the scan that is gone on with began: rebooted, or another machine.
+"""Hosts that were rebooted or replaced since the resumed scan began.
 
-Under the same name may stand another machine at another place, and a reboot may bring another kernel or
-interface. Cells of before and cells of now are not to be mixed: what the host's links had measured is left
-out, and measured again.
+The same name may now be another machine elsewhere, and a reboot may bring another kernel or interface. Old and
+new readings must not be mixed: the earlier visits of such a host are dropped, and its links measured again.
 """
 
 from __future__ import annotations

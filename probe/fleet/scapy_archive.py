@@ -1,4 +1,4 @@
-"""scapy as a zip that travels to the agents: the part of it that ICMP and ways need, from where it is installed here.
+"""scapy as a zip that travels to the agents: the part that ICMP and path probes need, from its installation here.
 
 It is read, never imported: that costs a second. Nothing of it is changed.
 """

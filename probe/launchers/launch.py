@@ -65,7 +65,7 @@ class Launcher(Protocol):
     """True when all agents run on this machine and probe loopback addresses."""
 
     def check(self, hosts: Sequence[Host]) -> None:
-        """Raise InputError for what cannot work, before anything is started."""
+        """Raise InputError for invalid input, before anything is started."""
         ...
 
     def launch(

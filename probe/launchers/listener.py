@@ -1,4 +1,4 @@
-"""Where agents dial back: a TCP port that lets in only who proves knowledge of the launch's secret.
+"""Where agents dial back: a TCP port that accepts only agents that prove they know the launch's secret.
 
 A stranger costs one of a bounded number of places for a bounded time: it gets a challenge, and may send one
 small frame. When all places are taken the longest-waiting stranger goes, so that a flood of silent
@@ -34,7 +34,7 @@ class Invitation:
 
     identify: Identify
     variables: tuple[str, ...] = ()
-    """Environment variables an agent is asked for, beside its host name."""
+    """Environment variables an agent is asked for, in addition to its host name."""
     key: bytes = field(default_factory=lambda: secrets.token_bytes(dial.KEY_BYTES), repr=False)
     arrivals: asyncio.Queue[Arrival] = field(default_factory=asyncio.Queue)
 

@@ -26,7 +26,7 @@ class SlurmLauncher(DialBackLauncher):
     """One ``srun`` in the allocation that this process runs in. A host's node is its ``launcher_name``.
 
     srun copies its standard input to every task (the secret travels there), and leaves the other agents
-    alone when one ends. ``environment`` stands in for the process's own.
+    alone when one ends. ``environment`` replaces the process's own.
     """
 
     variables = ("SLURMD_NODENAME",)
@@ -70,7 +70,7 @@ class SlurmLauncher(DialBackLauncher):
             )
 
     def argv(self, hosts: Sequence[Host], command: Sequence[str]) -> list[str]:
-        """One task a node, beside whatever else the job runs, none of them ended by another's end."""
+        """One task a node, next to the other steps of the job; the end of one task does not end the others."""
         argv = [self.program, f"--nodelist={','.join(host.launcher_name for host in hosts)}"]
         argv += [f"--nodes={len(hosts)}", f"--ntasks={len(hosts)}", "--ntasks-per-node=1"]
         argv += ["--kill-on-bad-exit=0", "--wait=0", "--no-kill", "--input=all", "--mpi=none"]

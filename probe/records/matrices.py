@@ -145,7 +145,7 @@ def successive_variation(visit: VisitResult) -> NDArray[np.float64]:
 def other_matrices(
     hosts: int, visits: Sequence[VisitResult], measurements: Sequence[Measurement]
 ) -> dict[str, Any]:
-    """The matrices [src, dst] beside those of RTT, by key of the document; those not measured are left out."""
+    """The matrices [src, dst] other than those of RTT, by key of the document; those not measured are left out."""
     goodput = {m.id: empty_matrix(hosts) for m in measurements if m.key == GOODPUT_KEY}
     rates: dict[tuple[str, int, int], list[float]] = {}
     hops, mtu = empty_matrix(hosts), empty_matrix(hosts)

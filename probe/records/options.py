@@ -43,7 +43,7 @@ class ScanOptions:
     setup: str | None = None
     """Shell lines that run on each host before Python (``. /etc/profile; module load python/3.11``)."""
     latency: Latency = "stamp"
-    """How round-trip times are measured, on all links alike."""
+    """How round-trip times are measured, the same on all links."""
     source_ports: int = 1
     """Source ports a link is probed from, one after the other, each with ``probes_per_visit`` probes."""
     stamps: StampLevel = "kernel"

@@ -43,7 +43,7 @@ REASONS_SHOWN = 8
 
 @dataclass(frozen=True, kw_only=True)
 class HostOutcome:
-    """What became of a host. ``status`` is ok unless its agent never came up or went."""
+    """The outcome of a host. ``status`` is ok unless its agent did not start or was lost."""
 
     host: Host
     status: HostStatus = "ok"
@@ -58,11 +58,11 @@ class HostOutcome:
 
 @dataclass(frozen=True, kw_only=True)
 class ScanOutcome:
-    """A finished scan. ``interrupted`` when it was ended early and holds what there was by then."""
+    """A finished scan. ``interrupted`` when it was ended early; it then holds the visits made so far."""
 
     scan: Scan
     samples: dict[str, NDArray[Any]]
-    """Arrays for the .npz beside the scan, see ``sample_table``."""
+    """Arrays for the .npz next to the scan, see ``sample_table``."""
     interrupted: bool = False
     visits: tuple[VisitResult, ...] = field(default=(), repr=False)
 

@@ -15,7 +15,7 @@ HEADER_BYTES = 38
 USUAL_PACKET_BYTES = 1456
 """TCP payload and header of a full packet, for a method that does not count its packets."""
 ROUND_S = 0.03
-"""What a round takes beside its visits: replies on their way, the controller's own work."""
+"""What a round takes in addition to its visits: replies on their way, the controller's own work."""
 LONGEST_INTERVAL_S = 1.0
 """A rate cap stretches the time between probes no further than this."""
 

@@ -16,7 +16,7 @@ class Phase:
     method: Method
     chooser: Chooser
     links_at_once: int = 0
-    """A cap of its own, beside that of the options; 0 is none."""
+    """A cap of this phase, in addition to that of the options; 0 means no cap."""
 
 
 def links_at_once(phase: Phase, options: ScanOptions) -> int:

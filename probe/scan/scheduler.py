@@ -23,7 +23,7 @@ from netprobe.probe.scan.visiting import Round
 
 Clock = Callable[[], float]
 LATE_S = 0.5
-"""A visit that takes this much longer than twice its cost makes the scheduler ask its agents whether they live."""
+"""A visit that takes this much longer than twice its cost makes the scheduler ping its agents."""
 ANSWER_S = 1.0
 """An agent that answers no ping for so long is silent: its links wait for a later round. Whether it hangs
 (``ScanOptions.silence_s``) is found out meanwhile: it costs one short wait, not one a round."""
@@ -197,7 +197,7 @@ class Scheduler:
             await asyncio.sleep(LOOK_S)
 
     def _unfinished(self, id_: str, links: Sequence[Link]) -> list[Link]:
-        """Without those that the scan which this one continues has measured."""
+        """The links that the resumed scan has not measured yet."""
         if not self._finished:
             return list(links)
         left = []
@@ -214,7 +214,7 @@ class Scheduler:
         )
 
     def void_replaced(self, boots: Mapping[str, str]) -> None:
-        """Leave out what is known of links of hosts whose boot is not that of ``boots`` any more."""
+        """Drop the visits of hosts whose boot differs from that in ``boots``."""
         replaced = find_replaced(self.fleet.members, boots)
         if not replaced:
             return

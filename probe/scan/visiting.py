@@ -34,7 +34,7 @@ class Visit:
         self.behind = False
 
     def take(self, outcome: dict[str, Any] | VisitFields | BaseException) -> None:
-        """It has ended so; once."""
+        """Note its outcome; called once."""
         self.outcome = outcome
         self._round.ended(self)
 
@@ -126,7 +126,7 @@ class Round:
                 self.over.set_result(None)
 
     async def cancel(self) -> None:
-        """Deliver what has ended, and give up the rest."""
+        """Deliver the visits that have ended, and cancel the others."""
         while self._ended:
             self.flush()
         self._stop_timer()
@@ -180,7 +180,7 @@ class Round:
         ]
 
     def _fields_of(self, visit: Visit) -> VisitFields:
-        """What a visit gave, or why it gave nothing; an agent that breaks the protocol or gives no result is ended."""
+        """The readings of a visit, or the reason for none. An agent without a valid result is dropped."""
         outcome = visit.outcome
         if not isinstance(outcome, BaseException):
             return outcome  # type: ignore[return-value]
@@ -196,7 +196,7 @@ class Round:
 
 
 def _is_fault(outcome: object) -> bool:
-    """Whether a visit ended by what is no fault of its agent."""
+    """Whether a visit ended by an error that is not its agent's."""
     of_agents = (AgentLostError, TaskFailedError, ProtocolError, TimeoutError)
     return isinstance(outcome, BaseException) and not isinstance(outcome, of_agents)
 

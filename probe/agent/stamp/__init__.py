@@ -1,1 +1,10 @@
-"""STAMP (RFC 8762): packets, the session-sender, the session-reflector, kernel time stamps."""
+"""STAMP (RFC 8762): round-trip times with kernel time stamps.
+
+packet.py      test packets
+sender.py      the session-sender: one series of probes
+reflector.py   the session-reflector
+readings.py    round-trip times from the stamps of a series
+reply_rate.py  the limit of replies for each sender and in all
+stamping.py    kernel time stamps on UDP sockets
+tasks.py       the tasks: open a reflector, run a series
+"""

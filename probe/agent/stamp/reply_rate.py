@@ -17,7 +17,7 @@ _ALL_NS, _ALL_FULL_NS = 1000000000 // ALL_PER_S, ALL_BURST * 1000000000 // ALL_P
 
 
 class ReplyRate:
-    """The buckets. A sender is an address, whatever its ports: those it may choose."""
+    """The buckets. A sender is an address with any port, for it chooses its ports."""
 
     def __init__(self) -> None:
         self.all = 0

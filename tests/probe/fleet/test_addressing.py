@@ -61,7 +61,7 @@ def test_a_name_that_is_loopback_on_the_controller_is_never_probed() -> None:
     chosen = choose(hosts, {name: [entry("10.0.0.1")] for name in "abc"})
     assert chosen.addresses == {"b": "10.9.0.8"}
     assert "its address 'me' is 127.0.1.1 on the controller" in chosen.failures["a"]
-    assert "mend /etc/hosts" in chosen.failures["a"]
+    assert "/etc/hosts" in chosen.failures["a"]
     assert "no address of one host" in chosen.failures["c"]
 
 

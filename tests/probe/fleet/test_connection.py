@@ -83,7 +83,7 @@ async def nothing(_connection: Connection, _channel: FakeChannel, _lost: list[st
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "unknown kind 72"),
         (b"\x01\x7f\xff\xff\xff", "at most"),
         (messages.samples_frame(1, []), "no message"),
-        (messages.json_frame({**HELLO, "addresses": [3]}), "an address that is none"),
+        (messages.json_frame({**HELLO, "addresses": [3]}), "an invalid address"),
         (messages.json_frame({**HELLO, "pid": -1}), "pid"),
         (b"\x01\0\0", "did not say hello within"),
     ],
