@@ -20,7 +20,6 @@ except ImportError:  # another Python than CPython
 same_token = compare_digest
 """In constant time."""
 
-BASE_BYTES = 44
 PACKET_BYTES = 92
 
 TLV_TIMESTAMP_INFORMATION = 3
