@@ -86,5 +86,5 @@ FORMAT = Format(
     write=write_torchrun_commands,
     read=read_torchrun_commands,
     order=ORDER,
-    file="txt",
+    file="torchrun.txt",
 )

@@ -73,7 +73,7 @@ FORMAT = Format(
     summary="node ranks as DLRover's master keeps them (JSON)",
     write=write_dlrover_nodes,
     order=ORDER,
-    file="json",
+    file="dlrover.json",
 )
 
 

@@ -117,7 +117,7 @@ FORMAT = Format(
     summary="kubectl commands that label pods or nodes with their ranks",
     write=write_rank_labels,
     order=ORDER,
-    file="sh",
+    file="labels.sh",
 )
 
 
@@ -126,5 +126,5 @@ TOPOLOGY_FORMAT = TopologyFormat(
     summary="kubectl commands that label nodes with their groups",
     write=write_group_labels,
     places=PLACES,
-    file="group-sh",
+    file="group-labels.sh",
 )

@@ -56,5 +56,5 @@ TOPOLOGY_FORMAT = TopologyFormat(
     summary="JSON of topograph's graph engine",
     write=write_topograph_graph,
     places=PLACES,
-    file="json",
+    file="topograph.json",
 )

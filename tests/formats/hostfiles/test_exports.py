@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from netprobe.core.errors import HostsError, InputError
 from netprobe.core.hosts import Host, make_host
-from netprobe.formats import FORMATS, format_named, writer_named
+from netprobe.formats import FORMATS, TOPOLOGY_FORMATS, format_named, writer_named
 
 ROUND_TRIPS = ("deepspeed", "horovod", "json", "mpich", "openmpi", "rankfile", "slurm-hostfile", "torchrun")
 NO_COMMENTS = {"dlrover", "horovod", "json", "ray"}
@@ -54,6 +54,30 @@ def test_a_strange_text_is_one_line_of_error(name: str, text: str) -> None:
         assert read(text)
     except HostsError as error:
         assert "\n" not in str(error)
+
+
+def test_the_default_names_of_files_stay() -> None:
+    assert {entry.name: entry.file for entry in FORMATS.values() if entry.write} == {
+        "openmpi": "hostfile",
+        "rankfile": "rankfile",
+        "mpich": "hostfile.mpich",
+        "deepspeed": "hostfile.deepspeed",
+        "horovod": "hostfile.horovod",
+        "slurm-hostfile": "hostfile.slurm",
+        "torchrun": "torchrun.txt",
+        "json": "ranks.json",
+        "kubernetes": "labels.sh",
+        "ray": "ray.json",
+        "dlrover": "dlrover.json",
+        "plain": "hostfile.plain",
+    }
+    assert {entry.name: entry.file for entry in TOPOLOGY_FORMATS.values()} == {
+        "slurm-conf": "topology.conf",
+        "slurm-yaml": "topology.yaml",
+        "kubernetes": "group-labels.sh",
+        "topograph": "topograph.json",
+        "dlrover": "dlrover-switches.json",
+    }
 
 
 def test_each_file_states_what_keeps_its_order() -> None:
