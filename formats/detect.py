@@ -1,4 +1,4 @@
-"""Telling by a text which format it is in, and refusing where two formats would give different hosts.
+"""Detects the format of a text, and refuses it where two formats would give different hosts.
 
 The hosts file of netprobe is tried first. Another format is considered only where a text shows signs that no
 other has: a key, a user or a comment of Open MPI's, the header comment of an MPICH machinefile, a section or a
@@ -31,7 +31,7 @@ _ANSIBLE_KEY = re.compile(r"\bansible_\w+\s*=")
 
 
 def read_hosts_text(text: str, *, source: str | None = None) -> tuple[Host, ...]:
-    """Hosts of a text of any format that can be told by its text.
+    """Hosts of a text of any format that its text shows.
 
     Raises HostsError as the likelier format would, or naming both formats when two read it differently.
     """

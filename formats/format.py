@@ -40,7 +40,7 @@ class TopologyWriter(Protocol):
         *,
         above: Mapping[str, str] | None = None,
     ) -> str:
-        """``above``: what a group hangs on, and that in turn. Raises InputError for what the format cannot say."""
+        """``above``: the parent of each group, and of each parent. Raises InputError for what the format cannot say."""
 
 
 @dataclass(frozen=True, kw_only=True)

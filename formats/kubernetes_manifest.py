@@ -40,7 +40,7 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class ManifestOptions:
-    """What a manifest can be told. Raises InputError that lists every fault at once."""
+    """The options of a manifest. Raises InputError that lists every fault at once."""
 
     name: str = "netprobe"
     namespace: str = "default"
@@ -86,7 +86,7 @@ def parse_node_selector(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals:
-            raise InputError(f"--node-selector {text[:60]!a} is no KEY=VALUE")
+            raise InputError(f"--node-selector {text[:60]!a} is not KEY=VALUE")
         found[key] = value
     return found
 
@@ -170,7 +170,7 @@ def _daemon_set(options: ManifestOptions) -> Object:
         "name": "agent",
         "image": options.image,
         "command": ["python3", "-ISB", "-c", IDLE],
-        # No limit of the processor: being held back would show in the readings.
+        # No limit of the processor: throttling would show in the readings.
         "resources": {
             "requests": {"cpu": "50m", "memory": "64Mi"},
             "limits": {"memory": "256Mi"},

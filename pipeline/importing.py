@@ -13,7 +13,7 @@ from netprobe.core.documents.matrix import FloatMatrix, empty_matrix
 from netprobe.core.documents.scan import Measurement, RttStatistics, Scan, ScannedHost, VisitTable
 from netprobe.core.errors import HostsError, InputError, NothingMeasuredError
 from netprobe.core.hosts import Host, check_hosts, make_host
-from netprobe.formats.matrix import Readings, ReadOptions, Unit, read_matrix, unit_named
+from netprobe.formats.matrix import ForeignMatrix, ReadOptions, Unit, read_matrix, unit_named
 from netprobe.formats.matrix.read import MAX_BYTES
 
 METHOD = "imported"
@@ -78,7 +78,7 @@ def import_matrix(path: Path, *, options: ImportOptions | None = None) -> Scan:
     return _scan(hosts, matrices, measurement, warnings)
 
 
-def _scaled(readings: Readings, factor: float, *, transposed: bool) -> dict[str, FloatMatrix]:
+def _scaled(readings: ForeignMatrix, factor: float, *, transposed: bool) -> dict[str, FloatMatrix]:
     """The statistics in SI units; those that are one matrix stay one, for a large one is large."""
     made: dict[int, FloatMatrix] = {}
     for matrix in readings.statistics.values():
@@ -103,7 +103,7 @@ def _content(path: Path) -> bytes:
     return content
 
 
-def _unit(readings: Readings, name: str, given: str | None) -> Unit:
+def _unit(readings: ForeignMatrix, name: str, given: str | None) -> Unit:
     """The unit the format carries, or the one that was given. Raises InputError for none, and for two."""
     unit = None if given is None else unit_named(given)
     if readings.unit is None:
@@ -119,7 +119,7 @@ def _unit(readings: Readings, name: str, given: str | None) -> Unit:
     return carried
 
 
-def _hosts(readings: Readings, given: Sequence[Host] | None) -> list[Host]:
+def _hosts(readings: ForeignMatrix, given: Sequence[Host] | None) -> list[Host]:
     """Hosts in the order of the rows. Raises InputError where the names or their number differ."""
     count = len(readings.values)
     if readings.names is None:

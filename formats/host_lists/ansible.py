@@ -57,12 +57,12 @@ def read_ansible_inventory(
         elif kind == "children":
             child = _GROUP.fullmatch(content)
             if not child:
-                raise HostsError(f"{content[:60]!r} is no group name", source=source, line=number)
+                raise HostsError(f"{content[:60]!r} is not a group name", source=source, line=number)
             groups.add_child(section, child[1], line=number)
         else:
             key, equals, value = content.partition("=")
             if not equals:
-                raise HostsError(f"{content[:60]!r} is no KEY=VALUE", source=source, line=number)
+                raise HostsError(f"{content[:60]!r} is not KEY=VALUE", source=source, line=number)
             groups.set_variable(section, key.strip(), _literal(value), line=number)
     groups.close()
     chosen = groups.hosts_of(ALL if group is None else group)
@@ -95,14 +95,16 @@ def _read_hosts(content: str, groups: Groups, section: str, *, source: str | Non
     for word in words[1:]:
         key, equals, value = word.partition("=")
         if not equals:
-            raise HostsError(f"{word[:60]!r} is no KEY=VALUE", source=source, line=line)
+            raise HostsError(f"{word[:60]!r} is not KEY=VALUE", source=source, line=line)
         variables[key] = _literal(value)
     for name in names:
         if name not in groups.host_lines:
             if ":" in name and not is_ip_address(name):
-                raise HostsError(f"{name[:60]!r} is no HOST:PORT and no address", source=source, line=line)
+                raise HostsError(
+                    f"{name[:60]!r} is neither HOST:PORT nor an address", source=source, line=line
+                )
             make_host(name, source=source, line=line)
-        # Ansible takes the port of a pattern only where the host first stands.
+        # Ansible takes the port of a pattern only on the first line of the host.
         first = {} if port is None or name in groups.host_lines else {"ansible_port": port}
         groups.add_host(section, name, first | variables, line=line)
     return len(names)
@@ -135,13 +137,15 @@ def _host(name: str, variables: Mapping[str, str], *, source: str | None, line: 
     user = variables.get("ansible_user")
     port = variables.get("ansible_port")
     if user is not None and not _USER.fullmatch(user):
-        raise fault(f"ansible_user={user[:40]!r} is none (letters, digits, '.', '_' and '-')")
+        raise fault(
+            f"ansible_user={user[:40]!r} is not a valid user name (letters, digits, '.', '_' and '-')"
+        )
     make_host(address, source=source, line=line)
     login = address if user is None else f"{user}@{address}"
     if port is None:
         return make_host(name, source=source, line=line, target=login)
     if not (port.isascii() and port.isdigit() and len(port) <= 5 and 1 <= int(port) <= 65535):
-        raise fault(f"ansible_port={port[:20]!r} is no port of 1 to 65535")
+        raise fault(f"ansible_port={port[:20]!r} is not a port of 1 to 65535")
     if ":" in address:
         raise fault(
             f"OpenSSH takes no port with the IPv6 address {address}: put Port {int(port)} and HostName "

@@ -41,7 +41,7 @@ class Groups:
     def __init__(self, *, source: str | None = None) -> None:
         self.source = source
         self.host_lines: dict[str, int] = {}
-        """Line on which each host first stands, in that order."""
+        """The first line of each host, in that order."""
         self._groups = {name: _Group(name=name, line=0, declared=True) for name in (ALL, UNGROUPED)}
         self._own: dict[str, dict[str, str]] = {}
         self._groups_of: dict[str, list[str]] = {}
@@ -72,7 +72,7 @@ class Groups:
         """A variable of a group; one that does not matter here is dropped."""
         if key == PRIORITY:
             if not (value.isascii() and value.isdigit() and len(value) <= 9):
-                raise HostsError(f"{key}={value[:20]!r} is no number", source=self.source, line=line)
+                raise HostsError(f"{key}={value[:20]!r} is not a number", source=self.source, line=line)
             self._groups[group].priority = int(value)
         elif key in _KEYS:
             self._groups[group].variables[key] = value
@@ -83,13 +83,13 @@ class Groups:
             for child, line in group.children.items():
                 if child not in self._groups or not self._groups[child].declared:
                     raise HostsError(
-                        f"group {group.name[:60]!r} has the child {child[:60]!r}, which is no group here",
+                        f"group {group.name[:60]!r} has the child {child[:60]!r}, which is not a group here",
                         source=self.source,
                         line=line,
                     )
             if not group.declared:
                 raise HostsError(
-                    f"variables for {group.name[:60]!r}, which is no group here",
+                    f"variables for {group.name[:60]!r}, which is not a group here",
                     source=self.source,
                     line=group.line,
                 )
@@ -138,7 +138,7 @@ class Groups:
         everything.children = children
 
     def _levels(self) -> list[list[str]]:
-        """Groups by depth, the longest way down from ``all``. Raises HostsError for a circle."""
+        """Groups by depth, the longest path from ``all``. Raises HostsError for a cycle."""
         waiting = dict.fromkeys(self._groups, 0)
         for group in self._groups.values():
             for child in group.children:

@@ -46,7 +46,7 @@ def _range(text: str, pattern: str) -> list[str]:
     where = f"range [{text[:40]}] in {pattern[:60]!r}"
     bounds = text.split(":")
     if len(bounds) not in (2, 3):
-        raise HostsError(f"{where} is no [FIRST:LAST] or [FIRST:LAST:STEP]")
+        raise HostsError(f"{where} is not [FIRST:LAST] or [FIRST:LAST:STEP]")
     first, last, step = bounds[0] or "0", bounds[1], bounds[2] if len(bounds) == 3 else "1"
     if not _NUMBER.fullmatch(step) or int(step) < 1:
         raise HostsError(f"{where} needs a step of at least 1")

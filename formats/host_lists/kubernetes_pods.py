@@ -42,7 +42,7 @@ def parse_pods(text: str | bytes, *, source: str = "kubectl") -> tuple[Pod, ...]
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
-        raise HostsError("no JSON: a list of pods is needed", source=source) from None
+        raise HostsError("not JSON: a list of pods is needed", source=source) from None
     if not isinstance(data, dict) or data.get("kind") not in ("List", "PodList"):
         raise HostsError("no list of pods (its kind must be List)", source=source)
     items = data.get("items")
@@ -89,12 +89,12 @@ def _pod(item: Any, source: str) -> Pod:
         phase = "Terminating"
     node = spec.get("nodeName") or None
     if node is not None and (not isinstance(node, str) or subdomain_fault(node)):
-        raise HostsError(f"pod {name}: its nodeName is no name of a node", source=source)
+        raise HostsError(f"pod {name}: its nodeName is not the name of a node", source=source)
     address = status.get("podIP") or None
     if address is not None and not (
         isinstance(address, str) and is_ip_address(address) and "%" not in address
     ):
-        raise HostsError(f"pod {name}: its podIP is no IP address", source=source)
+        raise HostsError(f"pod {name}: its podIP is not an IP address", source=source)
     why = "" if phase == RUNNING else _why(status)
     if phase == RUNNING and address is None:
         phase, why = "Pending", "it has no address yet"
@@ -104,7 +104,7 @@ def _pod(item: Any, source: str) -> Pod:
 def _part(item: Any, key: str, source: str) -> dict[str, Any]:
     part = item.get(key) if isinstance(item, dict) else None
     if not isinstance(part, dict):
-        raise HostsError(f"is no Pod: it has no {key}", source=source)
+        raise HostsError(f"is not a Pod: it has no {key}", source=source)
     return part
 
 

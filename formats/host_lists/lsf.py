@@ -31,7 +31,8 @@ def read_lsf_counts(text: str, *, source: str | None = None) -> tuple[Host, ...]
     for name, count in zip(words[::2], words[1::2]):
         if not (count.isascii() and count.isdigit() and len(count) <= 7 and 1 <= int(count) <= MAX_SLOTS):
             raise HostsError(
-                f"{count[:20]!r} behind {name[:60]!r} is no whole number of 1 to {MAX_SLOTS}", source=source
+                f"{count[:20]!r} after {name[:60]!r} is not a whole number from 1 to {MAX_SLOTS}",
+                source=source,
             )
         entries.append((name, int(count), None))
     return add_up(entries, source=source)

@@ -77,7 +77,7 @@ def read_tasks_per_node(text: str, *, source: str | None = None) -> tuple[int, .
         match = _TASKS.fullmatch(item.strip())
         number, times = (int(match[1]), int(match[2] or 1)) if match else (0, 0)
         if not (1 <= number <= MAX_SLOTS and 1 <= times <= MAX_HOSTS - len(tasks)):
-            raise HostsError(f"{item[:30]!r} is no number of tasks such as 4 or 2(x3)", source=source)
+            raise HostsError(f"{item[:30]!r} is not a number of tasks such as 4 or 2(x3)", source=source)
         tasks += [number] * times
     return tuple(tasks)
 
@@ -85,7 +85,7 @@ def read_tasks_per_node(text: str, *, source: str | None = None) -> tuple[int, .
 def slurm_hosts(environ: Mapping[str, str]) -> tuple[Host, ...]:
     """Hosts of the Slurm job whose environment this is, with the job's tasks as their slots.
 
-    Slots stay None where the job says none, and in a job step, whose own number of tasks stands in the same
+    Slots stay None where the job says none, and in a job step, whose own number of tasks is in the same
     variable. Raises InputError outside a job, and HostsError for variables that contradict each other.
     """
     variable = next((name for name in LIST_VARIABLES if environ.get(name, "").strip()), None)

@@ -1,6 +1,6 @@
 """Hostfiles of DeepSpeed: ``worker-1 slots=4``, a line a host.
 
-From DeepSpeed's own reader: each line is a name and ``slots=N``, a host may stand there once, and a comment is
+From DeepSpeed's own reader: each line is a name and ``slots=N``, each host appears once, and a comment is
 a whole line. Its launcher numbers the ranks in the order of the file. **It runs on this machine alone, with no
 more than a warning, when the file is missing**, so check the path that it is given.
 """
@@ -50,12 +50,14 @@ def read_deepspeed_hostfile(text: str, *, source: str | None = None) -> tuple[Ho
         match = _LINE.fullmatch(content)
         if not match:
             raise HostsError(
-                f"{content[:60]!r} is no line of a DeepSpeed hostfile, such as 'worker-1 slots=4'",
+                f"{content[:60]!r} is not a line of a DeepSpeed hostfile, such as 'worker-1 slots=4'",
                 source=source,
                 line=number,
             )
         if not 1 <= int(match["slots"]) <= MAX_SLOTS:
-            raise HostsError(f"slots={match['slots']} is no number of slots", source=source, line=number)
+            raise HostsError(
+                f"slots={match['slots']} is not a valid number of slots", source=source, line=number
+            )
         target = match["name"] if match["user"] is None else f"{match['user']}@{match['name']}"
         hosts.append(
             make_host(match["name"], source=source, line=number, target=target, slots=int(match["slots"]))

@@ -3,7 +3,7 @@
 What mpiexec.hydra of MPICH 4.0.2 and 5.0.2 and of Intel MPI 2021.18 do, tried with all three:
 
 - each line is ``HOST:SLOTS``, and ranks go to the hosts in the order of the file, each host's slots as one
-  block. This holds for ``-machinefile`` with ``-n`` the sum of the slots, also where the launching host stands
+  block. This holds for ``-machinefile`` with ``-n`` the sum of the slots, also where the launching host is
   in the file, inside a Slurm job, and with ``I_MPI_PERHOST`` set. More ranks than slots start again at the top.
 - ``-f`` and ``-hostfile`` are the same to MPICH. Intel's ``-f`` takes as many ranks as a host has cores where a
   line has no ``:SLOTS``, and ``I_MPI_PERHOST`` overrides the slots: so ``-machinefile`` it is.
@@ -94,7 +94,7 @@ def _read_line(words: Sequence[str], entries: dict[str, Listed], *, source: str 
         count.isascii() and count.isdigit() and len(count) <= 7 and 1 <= int(count) <= MAX_SLOTS
     ):
         raise HostsError(
-            f"{words[0][:60]!r} is no HOST:SLOTS, with SLOTS a whole number of at least 1",
+            f"{words[0][:60]!r} is not HOST:SLOTS, with SLOTS a whole number of at least 1",
             source=source,
             line=line,
         )
@@ -111,7 +111,7 @@ def _user(words: Sequence[str], *, source: str | None, line: int) -> str | None:
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not value:
-            raise HostsError(f"{word[:60]!r} is no KEY=VALUE", source=source, line=line)
+            raise HostsError(f"{word[:60]!r} is not KEY=VALUE", source=source, line=line)
         if key not in TRAILING_KEYS:
             known = ", ".join(sorted(TRAILING_KEYS))
             hint = "; 'HOST slots=N' is Open MPI's and DeepSpeed's" if key == "slots" else ""
@@ -120,7 +120,7 @@ def _user(words: Sequence[str], *, source: str | None, line: int) -> str | None:
             raise HostsError(f"{key} is given twice", source=source, line=line)
         found[key] = value
     if "user" in found and not _USER.fullmatch(found["user"]):
-        raise HostsError(f"user {found['user'][:60]!r} is none", source=source, line=line)
+        raise HostsError(f"{found['user'][:60]!r} is not a valid user name", source=source, line=line)
     return found.get("user")
 
 

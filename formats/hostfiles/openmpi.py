@@ -3,7 +3,7 @@
 What Open MPI 4.1.4 and 5.0.11 do, tried with both:
 
 - ``--map-by seq`` alone keeps the order in every case. By slot, the default, 4.1 moves the launching host to
-  rank 0 when it stands in the file; 5.0 keeps the order.
+  rank 0 when it is in the file; 5.0 keeps the order.
 - seq takes one rank from each line, whatever ``slots=`` says, and stops when lines are fewer than ranks. So
   a host of several ranks is written on as many lines, and those lines have no ``slots=``: listing a
   host twice with ``slots=`` is refused. A host listed once without ``slots=`` counts as many slots as
@@ -61,7 +61,7 @@ def openmpi_ranks(
 
 
 def write_openmpi_hostfile(hosts: Sequence[Host], *, slots: int | None = None, by_node: bool = False) -> str:
-    """The hostfile for ``hosts`` in rank order; a host's ranks are neighbours, or dealt out ``by_node``.
+    """The hostfile for ``hosts`` in rank order; a host's ranks are neighbours, or round-robin ``by_node``.
 
     Raises InputError for a launcher name that mpirun would misread, before anything is written.
     """
@@ -132,7 +132,7 @@ def _read_pairs(
     while rest[at:].strip():
         match = _PAIR.match(rest, at)
         if not match:
-            raise HostsError(f"{rest[at:].strip()[:60]!r} is no KEY=VALUE", source=source, line=line)
+            raise HostsError(f"{rest[at:].strip()[:60]!r} is not KEY=VALUE", source=source, line=line)
         key = match[1]
         kind = "slots" if key in SLOTS_KEYS else "max_slots" if key in MAX_SLOTS_KEYS else key
         kind = "username" if key in USER_KEYS else kind
@@ -144,7 +144,7 @@ def _read_pairs(
         found[kind] = match[2]
         at = match.end()
     if "username" in found and not re.fullmatch(r"[A-Za-z0-9._][A-Za-z0-9._-]*", found["username"]):
-        raise HostsError(f"username {found['username'][:60]!r} is none", source=source, line=line)
+        raise HostsError(f"{found['username'][:60]!r} is not a valid username", source=source, line=line)
     slots, most = (
         _number(found[key], key, source=source, line=line) if key in found else None
         for key in ("slots", "max_slots")
@@ -155,7 +155,7 @@ def _read_pairs(
 def _number(value: str, key: str, *, source: str | None, line: int) -> int:
     if not (value.isascii() and value.isdigit() and len(value) <= 7 and 1 <= int(value) <= MAX_SLOTS):
         raise HostsError(
-            f"{key}={value[:20]!r} is no whole number of 1 to {MAX_SLOTS}", source=source, line=line
+            f"{key}={value[:20]!r} is not a whole number from 1 to {MAX_SLOTS}", source=source, line=line
         )
     return int(value)
 

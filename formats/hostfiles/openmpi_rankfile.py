@@ -2,8 +2,8 @@
 
 What Open MPI 4.1.4 does, tried with it: ranks go where the file says, also without a hostfile, whose hosts are then
 the file's own, and ``--bind-to none`` does not undo the binding. A line without ``slot=`` is an error to it, and so
-are relative hosts (``+n0``) beside a hostfile. Each rank of a host is bound to the core of its local rank here, which
-is what the format asks for: where a rank has threads, a hostfile under ``--map-by seq`` binds none.
+are relative hosts (``+n0``) together with a hostfile. Here each rank of a host is bound to the core of its local
+rank, as the format demands: where a rank has threads, a hostfile under ``--map-by seq`` binds none.
 Open MPI 5 spells the option ``--map-by rankfile:file=FILE``, by its manual; that was not tried.
 """
 
@@ -35,7 +35,7 @@ def rankfile_command(rankfile: str, ranks: int, program: Sequence[str] = ()) -> 
 def write_openmpi_rankfile(hosts: Sequence[Host], *, slots: int | None = None, by_node: bool = False) -> str:
     """The rankfile for ``hosts`` in rank order, each rank on the core of its local rank.
 
-    A host's ranks are neighbours, or dealt out ``by_node``.
+    A host's ranks are neighbours, or round-robin ``by_node``.
 
     Raises InputError for a launcher name that mpirun would misread.
     """
@@ -50,7 +50,7 @@ def write_openmpi_rankfile(hosts: Sequence[Host], *, slots: int | None = None, b
 def read_openmpi_rankfile(text: str, *, source: str | None = None) -> tuple[Host, ...]:
     """Hosts in the order of their ranks, with as many slots as they have ranks; the cores are not kept.
 
-    Raises HostsError, with the line, for a rank that stands there twice, is left out, or is apart from its host's
+    Raises HostsError, with the line, for a rank that is repeated, missing, or separate from its host's
     other ranks: an order of hosts could not say that.
     """
     at: dict[int, tuple[str, int]] = {}
@@ -60,11 +60,11 @@ def read_openmpi_rankfile(text: str, *, source: str | None = None) -> tuple[Host
             continue
         match = _LINE.fullmatch(content)
         if not match:
-            fault = f"{content[:60]!r} is no line of a rankfile, such as 'rank 0=n1 slot=0'"
+            fault = f"{content[:60]!r} is not a line of a rankfile, such as 'rank 0=n1 slot=0'"
             raise HostsError(fault, source=source, line=number)
         rank = int(match["rank"])
         if rank in at:
-            raise HostsError(f"rank {rank} stands there twice", source=source, line=number)
+            raise HostsError(f"rank {rank} is repeated", source=source, line=number)
         if len(at) >= MAX_RANKS:
             raise HostsError(f"more than {MAX_RANKS} ranks", source=source, line=number)
         at[rank] = (match["name"], number)
@@ -76,7 +76,7 @@ def read_openmpi_rankfile(text: str, *, source: str | None = None) -> tuple[Host
         if rank != expected:
             raise HostsError(f"no rank {expected}, and there is a rank {rank}", source=source, line=number)
         if name != last and name in counts:
-            fault = f"host {name[:60]!r} has rank {rank} apart from its others: that is no order of hosts"
+            fault = f"host {name[:60]!r} has rank {rank} separate from its others: an order of hosts cannot say that"
             raise HostsError(fault, source=source, line=number)
         counts[name] = counts.get(name, 0) + 1
         lines.setdefault(name, number)

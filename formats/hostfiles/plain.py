@@ -21,7 +21,7 @@ def write_plain_list(hosts: Sequence[Host], *, slots: int | None = None) -> str:
     names = [host.launcher_name for host in check_hosts(hosts)]
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"two hosts have the launcher name {twice!r}: the list could not tell them apart")
+        raise InputError(f"two hosts have the launcher name {twice!r}: the list could not distinguish them")
     return "".join(f"{name}\n" for name in names)
 
 

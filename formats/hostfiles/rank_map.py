@@ -24,7 +24,7 @@ ORDER = (
 
 
 def write_rank_map(hosts: Sequence[Host], *, slots: int | None = None, by_node: bool = False) -> str:
-    """The map for ``hosts`` in rank order; a host's ranks are neighbours, or dealt out ``by_node``, which is not read
+    """The map for ``hosts`` in rank order; a host's ranks are neighbours, or round-robin ``by_node``, which is not read
     back. Raises InputError."""
     check_hosts(hosts)
     launcher_names(hosts)
@@ -56,9 +56,9 @@ def read_rank_map(text: str, *, source: str | None = None) -> tuple[Host, ...]:
     try:
         data = json.loads(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError):
-        raise HostsError("is no JSON", source=source) from None
+        raise HostsError("is not JSON", source=source) from None
     if not isinstance(data, dict) or data.get("rank_map") != VERSION:
-        raise HostsError(f"is no rank map of version {VERSION}", source=source)
+        raise HostsError(f"is not a rank map of version {VERSION}", source=source)
     entries, ranks = (_objects(data, key, most, source) for key, most in _SIZES.items())
     hosts: list[Host] = []
     places: list[tuple[str, int]] = []
@@ -83,7 +83,7 @@ _SIZES = {"hosts": MAX_HOSTS, "ranks": MAX_RANKS}
 def _objects(data: dict[str, Any], key: str, most: int, source: str | None) -> list[dict[str, Any]]:
     items = data.get(key)
     if not isinstance(items, list) or len(items) > most or not all(isinstance(item, dict) for item in items):
-        raise HostsError(f"its {key!r} is no list of up to {most} objects", source=source)
+        raise HostsError(f"its {key!r} is not a list of up to {most} objects", source=source)
     return items
 
 

@@ -27,7 +27,7 @@ def slots_of(hosts: Sequence[Host], slots: int | None = None) -> list[int]:
 def places_of(counts: Sequence[int], *, by_node: bool = False) -> list[tuple[int, int]]:
     """Host (its place in the order) and local rank of each rank, for ``counts`` ranks a host.
 
-    A host's ranks are neighbours; ``by_node`` deals them out in turn instead, passing over hosts that are full.
+    A host's ranks are neighbours; ``by_node`` places them round-robin by host instead, skipping full hosts.
     """
     if not by_node:
         return [(at, local) for at, count in enumerate(counts) for local in range(count)]

@@ -11,8 +11,8 @@ from netprobe.core.hosts import MAX_HOSTS, MAX_SLOTS, Host, check_hosts, checked
 
 @dataclass(kw_only=True)
 class Listed:
-    """A host of a launcher's file, in which it may stand on several lines: its slots add up, and a line that says
-    none counts one."""
+    """A host of a launcher's file, listed on one or more lines: its slots add up, and a line without
+    slots counts one."""
 
     name: str
     line: int
@@ -37,7 +37,7 @@ class Listed:
             raise HostsError(f"host {self.name!r} has more than {MAX_SLOTS} slots", source=source, line=line)
 
     def host(self, *, source: str | None) -> Host:
-        """Its slots are None where it stands on one line that says none."""
+        """Its slots are None where its only line has none."""
         slots = self.slots if self.stated or self.lines > 1 else None
         target = self.name if self.user is None else f"{self.user}@{self.name}"
         return make_host(self.name, source=source, line=self.line, target=target, slots=slots)

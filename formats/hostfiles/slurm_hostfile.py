@@ -35,9 +35,9 @@ def slurm_hostfile_command(hostfile: str, ranks: int, program: Sequence[str] = (
 def write_slurm_hostfile(hosts: Sequence[Host], *, slots: int | None = None, by_node: bool = False) -> str:
     """The list for ``hosts`` in rank order: each on as many lines, one below the other, as it has slots.
 
-    ``by_node`` deals its lines out instead.
+    ``by_node`` writes the lines round-robin by host instead.
 
-    Raises InputError for a launcher name that is no node's.
+    Raises InputError for a launcher name that no node can have.
     """
     check_hosts(hosts)
     names = launcher_names(hosts)
@@ -56,7 +56,7 @@ def read_slurm_hostfile(text: str, *, source: str | None = None) -> tuple[Host, 
         match = _LINE.fullmatch(content)
         count = int(match["count"] or 1) if match else 0
         if not match or not 1 <= count <= MAX_SLOTS:
-            fault = f"{content[:60]!r} is no line of a SLURM_HOSTFILE, such as n1 or n1*4"
+            fault = f"{content[:60]!r} is not a line of a SLURM_HOSTFILE, such as n1 or n1*4"
             raise HostsError(fault, source=source, line=number)
         entries.append((match["name"], count, number))
     return add_up(entries, source=source)
@@ -71,7 +71,7 @@ def check_node_names(names: Sequence[str]) -> None:
             )
         if name.upper() in RESERVED:
             raise InputError(
-                f"{name!r} is a word of Slurm's, and no name: give it another one (launcher_name=)"
+                f"{name!r} is a reserved word of Slurm: give the host another name (launcher_name=)"
             )
 
 

@@ -1,8 +1,8 @@
 """The torchrun command of each host, in and out, for a static rendezvous.
 
 What torchrun of PyTorch 2.13 does, tried with it: with ``--rdzv-backend=static`` ranks follow ``--node-rank``, a
-host's as one block, also where hosts have different ``--nproc-per-node``; and an IPv6 address stands bare in
-``--master-addr``, for only an endpoint has brackets. By its source, not tried, ``c10d`` ignores ``--node-rank`` and
+host's as one block, also where hosts have different ``--nproc-per-node``; and an IPv6 address has no brackets
+in ``--master-addr``, since only an endpoint has them. By its source, not tried, ``c10d`` ignores ``--node-rank`` and
 sorts the hosts by name, as strings. A static rendezvous starts no host again.
 """
 
@@ -68,7 +68,7 @@ def read_torchrun_commands(text: str, *, source: str | None = None) -> tuple[Hos
             continue
         match = _LINE.fullmatch(line)
         if not match or not 1 <= int(match["slots"]) <= MAX_SLOTS:
-            fault = f"{line[:60]!r} is no line 'HOST torchrun ..' as netprobe export writes it"
+            fault = f"{line[:60]!r} is not a line 'HOST torchrun ..' as netprobe export writes it"
             raise HostsError(fault, source=source, line=number)
         if int(match["rank"]) != len(hosts):
             fault = f"node rank {match['rank']}, where {len(hosts)} is next"

@@ -1,7 +1,7 @@
 """Other people's matrices of latencies or bandwidths. A format is one file of pure functions.
 
-read.py        the one entry: bytes of a file to a Readings, by format or by what it looks like
-readings.py    what every reader gives: names, and the readings of each link
+read.py        the one entry: bytes of a file to a ForeignMatrix, by format or by what it looks like
+foreign_matrix.py   what every reader gives: names, and the readings of each link
 units.py       units to seconds and bytes a second; never guessed
 cells.py       a number, a missing cell, or neither
 
@@ -13,8 +13,8 @@ nccl.py        a CSV of nccl-tests on each pair of hosts
 goldpinger.py  the JSON of goldpinger's /check_all
 """
 
+from netprobe.formats.matrix.foreign_matrix import ForeignMatrix
 from netprobe.formats.matrix.read import FORMATS, ReadOptions, read_matrix
-from netprobe.formats.matrix.readings import Readings
 from netprobe.formats.matrix.units import UNITS, Unit, unit_named
 
-__all__ = ["FORMATS", "UNITS", "ReadOptions", "Readings", "Unit", "read_matrix", "unit_named"]
+__all__ = ["FORMATS", "UNITS", "ForeignMatrix", "ReadOptions", "Unit", "read_matrix", "unit_named"]

@@ -26,5 +26,5 @@ def cell(text: str) -> float | None:
 
 
 def is_name(text: str) -> bool:
-    """Whether a cell can only be a name: it is there, and is no number."""
+    """Whether a cell can only be a name: it is present and not a number."""
     return cell(text) is None

@@ -1,8 +1,8 @@
 """The JSON of goldpinger's ``/check_all``: what each pod saw when it called each other one over HTTP.
 
 Times are whole milliseconds (``response-time-ms``), which is coarse for a fleet in one place: a 0 is a time below
-half a millisecond. A call that failed has the time of its failure, which is none of the network's: such a link is
-missing. Hosts are the pods; their address and, as label ``node``, their host's address are kept.
+half a millisecond. A call that failed has the time of its failure, not of the network: such a link is missing.
+Hosts are the pods; their address and, as label ``node``, their host's address are kept.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from netprobe.core.errors import InputError
 from netprobe.core.hosts import is_ip_address
 from netprobe.core.naming import natural_key
 from netprobe.core.text import one_line
-from netprobe.formats.matrix.readings import Readings, check_size, of_links
+from netprobe.formats.matrix.foreign_matrix import ForeignMatrix, check_size, of_links
 
 NODE_LABEL = "node"
 
@@ -26,12 +26,12 @@ def looks_like_goldpinger(text: str) -> bool:
     return text.lstrip("\ufeff \t\r\n").startswith("{") and '"responses"' in text
 
 
-def read_goldpinger(text: str, *, zeros: str) -> Readings:
+def read_goldpinger(text: str, *, zeros: str) -> ForeignMatrix:
     """Readings between the pods, in natural order of their names. Raises InputError."""
     try:
         data = json.loads(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError):
-        raise InputError("is no valid JSON: is it truncated?") from None
+        raise InputError("is not valid JSON: is it truncated?") from None
     responses = data.get("responses") if isinstance(data, dict) else None
     if not isinstance(responses, dict):
         raise InputError("has no responses: the reply of goldpinger's /check_all is needed")
@@ -42,7 +42,7 @@ def read_goldpinger(text: str, *, zeros: str) -> Readings:
         results = _object(_object(_object(reply).get("response")).get("podResults"))
         for dst, result in results.items():
             if not isinstance(result, dict):
-                raise InputError(f"what {one_line(src, 60)!r} says of {one_line(dst, 60)!r} is no object")
+                raise InputError(f"what {one_line(src, 60)!r} says of {one_line(dst, 60)!r} is not an object")
             seen.setdefault(dst, {}).update({k: result.get(k) for k in ("PodIP", "HostIP") if result.get(k)})
             calls.append((src, dst, _milliseconds(result, src, dst)))
     check_size(len(seen))
@@ -67,7 +67,7 @@ def _milliseconds(result: dict[str, Any], src: str, dst: str) -> float:
     if src == dst or result.get("OK") is not True or value is None:
         return float("nan")
     if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > 1e12:
-        raise InputError(f"the time from {one_line(src, 60)!r} to {one_line(dst, 60)!r} is no number")
+        raise InputError(f"the time from {one_line(src, 60)!r} to {one_line(dst, 60)!r} is not a number")
     return float(value)
 
 

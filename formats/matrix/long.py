@@ -12,7 +12,7 @@ import numpy as np
 from netprobe.core.errors import InputError
 from netprobe.core.text import one_line
 from netprobe.formats.matrix.cells import cell
-from netprobe.formats.matrix.readings import Readings, of_links
+from netprobe.formats.matrix.foreign_matrix import ForeignMatrix, of_links
 from netprobe.formats.matrix.table import Row, table_rows
 
 SOURCES = ("src", "source", "from", "sender", "client", "host1", "src_host", "source_host")
@@ -31,7 +31,7 @@ DESTINATIONS = (
 
 
 def header_places(cells: Sequence[str]) -> tuple[int, int] | None:
-    """Where a header has the source and the destination; None when it is none."""
+    """Where a header has the source and the destination; None when it has neither."""
     lower = [text.strip().lower() for text in cells]
     src = next((i for i, text in enumerate(lower) if text in SOURCES), None)
     dst = next((i for i, text in enumerate(lower) if text in DESTINATIONS), None)
@@ -40,7 +40,7 @@ def header_places(cells: Sequence[str]) -> tuple[int, int] | None:
 
 def read_long(
     text: str, *, zeros: str, separator: str | None, column: str | None, select: Sequence[tuple[str, str]]
-) -> Readings:
+) -> ForeignMatrix:
     """Readings of a long form.
 
     column: the header's name of the value; needed where more than one column is left over. select: (column,
@@ -61,7 +61,7 @@ def read_long(
 
 def _without_header(
     rows: Sequence[Row], zeros: str, column: str | None, select: Sequence[tuple[str, str]]
-) -> Readings:
+) -> ForeignMatrix:
     if column is not None or select:
         raise InputError(
             f"has no header that names a source ({', '.join(SOURCES[:3])}) and a destination "
@@ -112,13 +112,13 @@ def number_of(row: Row, place: int) -> float:
     value = cell(row[1][place])
     if value is None:
         text = one_line(row[1][place], 40)
-        raise InputError(f"line {row[0]}: {text!r} is no number (nan for a missing one)")
+        raise InputError(f"line {row[0]}: {text!r} is not a number (nan for a missing one)")
     return value
 
 
 def _readings(
     rows: Sequence[Row], src: int, dst: int, value: int, zeros: str, parameters: dict[str, str]
-) -> Readings:
+) -> ForeignMatrix:
     index: dict[str, int] = {}
     ends = [
         (index.setdefault(cells[src], len(index)), index.setdefault(cells[dst], len(index)))

@@ -1,8 +1,8 @@
 """The output of mpiGraph: a table of send bandwidths and one of receive bandwidths, in the midst of other lines.
 
 Source: mpiGraph 1.5. Each table has a line of ``HOST:RANK`` and then a line for each rank, ``HOST:RANK to`` or
-``HOST:RANK from``, parted by tabs. Numbers are MiB/s: bytes over 1024 x 1024, whatever the manual calls them; 0
-is no reading. Goodput is the receiver's: the receive table is taken where there is one, turned round so
+``HOST:RANK from``, separated by tabs. Numbers are MiB/s: bytes over 1024 x 1024, not what the manual says; 0
+is not a reading. Goodput is the receiver's: the receive table is used where there is one, transposed so
 that rows are sources, and the send table otherwise.
 
 Launchers can mark each line with the rank that said it: ``0: `` (``srun --label``), ``[1,0]<stdout>:`` (``mpirun
@@ -20,7 +20,7 @@ from netprobe.core.errors import InputError
 from netprobe.core.hosts import text_lines
 from netprobe.core.text import one_line
 from netprobe.formats.matrix.cells import cell
-from netprobe.formats.matrix.readings import MAX_MATRIX_HOSTS, Readings, of_matrix
+from netprobe.formats.matrix.foreign_matrix import MAX_MATRIX_HOSTS, ForeignMatrix, of_matrix
 
 _RANK = re.compile(r"(\S+):(\d{1,7})")
 _HEAD = re.compile(r"(Send|Recv)\t(?=\S+:\d)")
@@ -33,7 +33,7 @@ def looks_like_mpigraph(text: str) -> bool:
     return any(line.startswith("START mpiGraph") or _HEAD.match(line) for line in _lines(text))
 
 
-def read_mpigraph(text: str, *, zeros: str) -> Readings:
+def read_mpigraph(text: str, *, zeros: str) -> ForeignMatrix:
     """The receive table, or the send table of an output that has no other. Raises InputError."""
     lines = _lines(text)
     heads = {match[1]: number for number, line in enumerate(lines) if (match := _HEAD.match(line))}
@@ -71,7 +71,7 @@ def _ranks(cells: Sequence[str]) -> list[tuple[str, int]]:
             continue
         match = _RANK.fullmatch(text.strip())
         if match is None:
-            raise InputError(f"{one_line(text, 60)!r} in the head of a table is no HOST:RANK")
+            raise InputError(f"{one_line(text, 60)!r} in the head of a table is not HOST:RANK")
         ranks.append((match[1], int(match[2])))
     if len(ranks) > MAX_MATRIX_HOSTS:
         raise InputError(f"is a table of {len(ranks)} ranks: at most {MAX_MATRIX_HOSTS} are read")
@@ -97,6 +97,6 @@ def _rows(lines: Sequence[str], ranks: Sequence[tuple[str, int]], word: str) -> 
             raise InputError(f"the row of {one_line(due[0], 60)!r} has {len(values)} of {len(ranks)} numbers")
         if None in values:
             text = cells[values.index(None)]
-            raise InputError(f"{one_line(text, 40)!r} in the row of {one_line(due[0], 60)!r} is no number")
+            raise InputError(f"{one_line(text, 40)!r} in the row of {one_line(due[0], 60)!r} is not a number")
         yield [value for value in values if value is not None]
         due = next(left, None)

@@ -2,7 +2,7 @@
 
 The columns are those that the collectors of such sweeps write: ``nodes`` (``n[001,003]``), the test and the
 number of GPUs a host, and bus bandwidths whose names end in ``_GBs``: 10^9 bytes a second, as nccl-tests has
-them. A run has no direction: its reading stands for both. The bus bandwidth of several GPUs a host is that of all
+them. A run has no direction: its reading counts for both. The bus bandwidth of several GPUs a host is that of all
 their connections together.
 """
 
@@ -15,8 +15,8 @@ import numpy as np
 from netprobe.core.errors import HostsError, InputError
 from netprobe.core.text import one_line
 from netprobe.formats.host_lists.slurm import expand_nodelist
+from netprobe.formats.matrix.foreign_matrix import ForeignMatrix, of_links
 from netprobe.formats.matrix.long import check_widths, column_of, number_of, selected
-from netprobe.formats.matrix.readings import Readings, of_links
 from netprobe.formats.matrix.table import table_rows
 
 NODES = "nodes"
@@ -30,11 +30,13 @@ def looks_like_nccl(header: Sequence[str]) -> bool:
     return NODES in header and any(name.endswith(SUFFIX) for name in header)
 
 
-def read_nccl(text: str, *, zeros: str, column: str | None, select: Sequence[tuple[str, str]]) -> Readings:
-    """Readings of a sweep, both directions alike.
+def read_nccl(
+    text: str, *, zeros: str, column: str | None, select: Sequence[tuple[str, str]]
+) -> ForeignMatrix:
+    """Readings of a sweep, both directions equal.
 
     column: default the average, ``avg_bus_bw_GBs``. select: (column, value) pairs that a line must have.
-    Raises InputError for lines that are runs of unlike tests, until ``select`` leaves those of one.
+    Raises InputError for runs of different tests, until ``select`` leaves those of one.
     """
     rows = table_rows(text, ",")
     header = rows[0][1] if rows else []
@@ -45,7 +47,7 @@ def read_nccl(text: str, *, zeros: str, column: str | None, select: Sequence[tup
     value = column_of(header, column or "avg_bus_bw_GBs")
     if not header[value].endswith(SUFFIX):
         raise InputError(
-            f"column {one_line(header[value], 40)!r} is no bandwidth: its name must end in {SUFFIX}"
+            f"column {one_line(header[value], 40)!r} is not a bandwidth: its name must end in {SUFFIX}"
         )
     rows = selected(rows, header, select)
     settings = {}
@@ -54,7 +56,7 @@ def read_nccl(text: str, *, zeros: str, column: str | None, select: Sequence[tup
             found = sorted({cells[header.index(name)] for _, cells in rows})
             if len(found) > 1:
                 choice = one_line(" or ".join(f"--select {name}={text}" for text in found[:4]), 200)
-                raise InputError(f"holds runs of unlike {name}: give {choice}")
+                raise InputError(f"holds runs of different {name}: give {choice}")
             settings[name] = one_line(found[0], 60)
     nodes = column_of(header, NODES)
     index: dict[str, int] = {}

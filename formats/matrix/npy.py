@@ -1,4 +1,4 @@
-"""NumPy's .npy: a square array of numbers. Nothing in it is ever unpickled, and no size is believed."""
+"""NumPy's .npy: a square array of numbers. Nothing in it is ever unpickled, and stated sizes are checked."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import math
 import numpy as np
 
 from netprobe.core.errors import InputError
-from netprobe.formats.matrix.readings import Readings, check_size, of_matrix
+from netprobe.formats.matrix.foreign_matrix import ForeignMatrix, check_size, of_matrix
 
 MAGIC = b"\x93NUMPY"
 
 
-def read_npy(content: bytes, *, zeros: str) -> Readings:
+def read_npy(content: bytes, *, zeros: str) -> ForeignMatrix:
     """The matrix of a file's bytes. Raises InputError for objects, complex numbers, other shapes or sizes."""
     stream = io.BytesIO(content)
     try:
@@ -27,7 +27,7 @@ def read_npy(content: bytes, *, zeros: str) -> Readings:
     except InputError:
         raise
     except Exception as error:  # foreign bytes: errors of all kinds, up to those of the parser of the header
-        raise InputError(f"is no .npy that can be read: {type(error).__name__}") from None
+        raise InputError(f"is not a readable .npy: {type(error).__name__}") from None
     if kind.hasobject or kind.kind not in "iuf":
         raise InputError(f"holds {'objects' if kind.hasobject else kind}, not numbers")
     if len(shape) != 2 or shape[0] != shape[1]:

@@ -1,4 +1,4 @@
-"""The bytes of a file to Readings: by the format that was named, or by what they look like.
+"""The bytes of a file to a ForeignMatrix: by the format that was named, or by what they look like.
 
 A format is recognised by signs that no other has (the first bytes of an .npy, mpiGraph's own words, the columns of
 an NCCL sweep, a header with source and destination). Everything else is a table.
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from netprobe.core.errors import InputError
 from netprobe.formats.matrix import goldpinger, mpigraph, nccl, npy
 from netprobe.formats.matrix.cells import cell, is_name
+from netprobe.formats.matrix.foreign_matrix import ForeignMatrix
 from netprobe.formats.matrix.long import header_places, read_long
-from netprobe.formats.matrix.readings import Readings
 from netprobe.formats.matrix.table import read_table, separator_of, table_rows
 
 AUTO = "auto"
@@ -31,7 +31,7 @@ class ReadOptions:
     """How to read a file.
 
     format: one of FORMATS, or auto. zeros: ``refuse`` a zero off the diagonal, or ``missing``. column, select: of
-    the long form and of NCCL sweeps. Raises InputError for a word that is none of these.
+    the long form and of NCCL sweeps. Raises InputError for any other word.
     """
 
     format: str = AUTO
@@ -46,7 +46,7 @@ class ReadOptions:
             raise InputError(f"--zeros {self.zeros[:30]!r} is neither {' nor '.join(ZEROS)}")
 
 
-def read_matrix(content: bytes, *, options: ReadOptions | None = None) -> tuple[str, Readings]:
+def read_matrix(content: bytes, *, options: ReadOptions | None = None) -> tuple[str, ForeignMatrix]:
     """The format and the readings of a file's bytes, which may be gzipped.
 
     Raises InputError, one line that says what was wrong where, for anything that is not a matrix of readings.
@@ -68,15 +68,15 @@ def read_matrix(content: bytes, *, options: ReadOptions | None = None) -> tuple[
     return name, _READERS[name](text, options)
 
 
-def _csv(text: str, options: ReadOptions) -> Readings:
+def _csv(text: str, options: ReadOptions) -> ForeignMatrix:
     return read_table(text, zeros=options.zeros, separator=separator_of(text) or ",")
 
 
-def _text(text: str, options: ReadOptions) -> Readings:
+def _text(text: str, options: ReadOptions) -> ForeignMatrix:
     return read_table(text, zeros=options.zeros, separator=None)
 
 
-def _long(text: str, options: ReadOptions) -> Readings:
+def _long(text: str, options: ReadOptions) -> ForeignMatrix:
     return read_long(
         text,
         zeros=options.zeros,
@@ -86,11 +86,11 @@ def _long(text: str, options: ReadOptions) -> Readings:
     )
 
 
-def _nccl(text: str, options: ReadOptions) -> Readings:
+def _nccl(text: str, options: ReadOptions) -> ForeignMatrix:
     return nccl.read_nccl(text, zeros=options.zeros, column=options.column, select=options.select)
 
 
-_READERS: dict[str, Callable[[str, ReadOptions], Readings]] = {
+_READERS: dict[str, Callable[[str, ReadOptions], ForeignMatrix]] = {
     "csv": _csv,
     "text": _text,
     "long": _long,
@@ -109,7 +109,7 @@ def _detected(text: str) -> str:
         return "mpigraph"
     if text.lstrip().startswith(("{", "[")):
         raise InputError(
-            "is JSON, and no reply of goldpinger's /check_all (a netprobe document needs no import)"
+            "is JSON, but not a reply of goldpinger's /check_all (a netprobe document needs no import)"
         )
     separator = separator_of(text)
     rows = table_rows("\n".join(text.splitlines()[:100]), separator)

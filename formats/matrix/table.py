@@ -1,8 +1,8 @@
-"""A square table of numbers, with or without names: CSV, or columns parted by white space.
+"""A square table of numbers, with or without names: CSV, or columns separated by white space.
 
-Rows are the sources. Names may stand in the first row, in the first column, or in both, and then in any order;
-what stands in the corner does not matter. Names that are numbers are told from readings by the shape of the
-table alone, and refused where that leaves two answers.
+Rows are the sources. Names may be in the first row, in the first column, or in both, and then in any order;
+the corner cell does not matter. Names that are numbers are distinguished from readings by the shape of the
+table alone, and refused where the shape is ambiguous.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from netprobe.core.errors import InputError
 from netprobe.core.hosts import text_lines
 from netprobe.core.text import one_line
 from netprobe.formats.matrix.cells import cell, is_name
-from netprobe.formats.matrix.readings import MAX_MATRIX_HOSTS, Readings, of_matrix
+from netprobe.formats.matrix.foreign_matrix import MAX_MATRIX_HOSTS, ForeignMatrix, of_matrix
 
 Row = tuple[int, list[str]]
 """The number of a line, and its cells."""
@@ -30,7 +30,7 @@ class _Split:
     body: list[Row]
 
 
-def read_table(text: str, *, zeros: str, separator: str | None) -> Readings:
+def read_table(text: str, *, zeros: str, separator: str | None) -> ForeignMatrix:
     """The matrix of a table. ``separator`` is None for white space. Raises InputError naming the line."""
     rows = table_rows(text, separator)
     split = _split(rows)
@@ -39,8 +39,8 @@ def read_table(text: str, *, zeros: str, separator: str | None) -> Readings:
     if split is None:
         widths = sorted({len(cells) for _, cells in rows})
         raise InputError(
-            f"is no square matrix: {len(rows)} lines of {' to '.join(map(str, widths[:: max(1, len(widths) - 1)]))} "
-            "cells (names may stand in the first line and the first column, with a word in the corner if they are "
+            f"is not a square matrix: {len(rows)} lines of {' to '.join(map(str, widths[:: max(1, len(widths) - 1)]))} "
+            "cells (names may be in the first line and the first column, with a word in the corner if they are "
             "numbers)"
         )
     names, order = _names(split)
@@ -64,11 +64,11 @@ def table_rows(text: str, separator: str | None) -> list[Row]:
             for number, line in lines
         ]
     except csv.Error as error:
-        raise InputError(f"is no CSV: {error}") from None
+        raise InputError(f"is not valid CSV: {error}") from None
 
 
 def separator_of(text: str) -> str | None:
-    """What parts the cells of the first line that has any: a comma, a semicolon, a tab, or white space (None)."""
+    """What separates the cells of the first line that has any: a comma, a semicolon, a tab, or white space (None)."""
     for line in text_lines(text.removeprefix("\ufeff")):
         if line.strip() and not line.lstrip().startswith("#"):
             return next((mark for mark in (",", ";", "\t") if mark in line), None)
@@ -119,7 +119,7 @@ def _cut(rows: Sequence[Row], columns: list[str], labels: list[str]) -> _Split:
 
 
 def _numbered(first: Sequence[str], labels: Sequence[str]) -> bool:
-    """Whether an empty corner stands over names that are numbers. Raises InputError where that is open."""
+    """Whether the names under an empty corner are numbers. Raises InputError where that is ambiguous."""
     above, left = first[1:], labels[1:]
     digits = all(name.isascii() and name.isdigit() for name in above)
     if first[0] != "" or not digits or len(set(above)) < len(above) or set(above) != set(left):
@@ -146,13 +146,13 @@ def _names(split: _Split) -> tuple[list[str] | None, list[int] | None]:
     for side in (split.rows, split.columns):
         if side is not None and len(set(side)) < len(side):
             twice = next(name for name in side if side.count(name) > 1)
-            raise InputError(f"the name {one_line(twice, 60)!r} stands there twice")
+            raise InputError(f"the name {one_line(twice, 60)!r} is repeated")
     if split.rows is None or split.columns is None or split.rows == split.columns:
         return names, None
     strange = set(split.columns) ^ set(split.rows)
     if strange:
         raise InputError(
-            f"names its columns otherwise than its rows: {one_line(min(strange), 60)!r} is in one of them only"
+            f"names its columns differently from its rows: {one_line(min(strange), 60)!r} is in one of them only"
         )
     place = {name: i for i, name in enumerate(split.columns)}
     return names, [place[name] for name in split.rows]
@@ -163,5 +163,5 @@ def _numbers(row: Row) -> list[float]:
     values = [cell(text) for text in cells]
     for text, value in zip(cells, values):
         if value is None:
-            raise InputError(f"line {number}: {one_line(text, 40)!r} is no number (nan for a missing one)")
+            raise InputError(f"line {number}: {one_line(text, 40)!r} is not a number (nan for a missing one)")
     return [value for value in values if value is not None]

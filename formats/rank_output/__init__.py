@@ -1,1 +1,5 @@
-"""Ranks that say where they run: the program that asks them, and the reader of what it prints."""
+"""Where the ranks of a job run, as they print it themselves.
+
+rank_program.py   the program that each rank runs, and the launcher commands that start it
+rank_lines.py     the reader of what it printed
+"""

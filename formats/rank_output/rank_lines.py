@@ -16,7 +16,7 @@ _MAX_WORDS = 256
 _LAUNCHER = re.compile(r"[a-z]{1,20}")
 _NUMBER = re.compile(r"[0-9]{1,7}")
 _END = re.compile(r"end(?![A-Za-z0-9._:-])")
-"""A tag, or a byte that separates records, may stand right behind it."""
+"""A tag, or a byte that separates records, may follow directly."""
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 """Colours and titles of a terminal (ECMA-48), such as grep --color and script leave in a file."""
 
@@ -43,7 +43,7 @@ class RankLog:
 
 
 def read_rank_lines(text: str, *, source: str | None = None) -> RankLog:
-    """Every rank's line of a text, whatever stands before, behind and between them.
+    """Every rank's line of a text, among any other output.
 
     A line may have a launcher's tag in front, and several may run into one. Raises InputError for more lines than
     a job can have ranks.

@@ -1,1 +1,8 @@
-"""Where hosts stand: switches, racks, labels, in and out."""
+"""Where hosts are: switches, groups and labels, as schedulers read them.
+
+slurm_topology.py        topology.conf of Slurm, read and written
+slurm_topology_yaml.py   topology.yaml of Slurm 25.05 and later, written
+kubernetes_labels.py     kubectl commands that label pods with ranks and nodes with groups, written
+topograph.py             JSON of topograph's graph engine, written
+dlrover.py               node ranks and switches for DLRover's master, written
+"""

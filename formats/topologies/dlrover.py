@@ -1,4 +1,4 @@
-"""What DLRover's master knows of a node, as JSON: its rank, and the switches that it hangs on.
+"""What DLRover's master knows of a node, as JSON: its rank, and the switches above it.
 
 Source: net_topology.py and rdzv_manager.py of DLRover's master. It numbers the nodes by ``node_rank``, then puts those
 of one ``asw`` (access switch) together, those of the first node's before the others. ``asw`` and ``psw`` (the switch
@@ -43,14 +43,14 @@ def write_dlrover_switches(
     *,
     above: Mapping[str, str] | None = None,
 ) -> str:
-    """A list of node_ip, asw (the host's group) and psw (what that hangs on, or empty).
+    """A list of node_ip, asw (the host's group) and psw (the group above, or empty).
 
     Raises InputError for a host whose IP address is not known. ``unplaced`` hosts have no switch.
     """
     above = above or {}
     entries = [(host, group) for group, hosts in groups.items() for host in hosts]
     if not entries:
-        raise InputError("no host stands in a group: there is no topology to write")
+        raise InputError("no host is in a group: there is no topology to write")
     check_group_names(groups)
     entries += [(host, "") for host in unplaced]
     return _list({"node_ip": _ip(host), "asw": group, "psw": above.get(group, "")} for host, group in entries)

@@ -52,7 +52,7 @@ def write_group_labels(
     *,
     above: Mapping[str, str] | None = None,
 ) -> str:
-    """Commands that label each host's node with its group, and what that hangs on with a number behind the label.
+    """Commands that label each host's node with its group, and with the groups above it, numbered from the nearest.
 
     They take the labels from hosts in no group.
 
@@ -66,12 +66,12 @@ def write_group_labels(
         for host in hosts:
             node = _node(host)
             if group_of.setdefault(node, group) != group:
-                raise InputError(f"node {node!r} stands in the groups {group_of[node]!r} and {group!r}")
-    ways = {group: [group, *_above(group, above or {})] for group in groups}
-    names = [GROUP, *(f"{GROUP}-{level}" for level in range(1, max(map(len, ways.values()), default=1)))]
+                raise InputError(f"node {node!r} is in the groups {group_of[node]!r} and {group!r}")
+    paths = {group: [group, *_above(group, above or {})] for group in groups}
+    names = [GROUP, *(f"{GROUP}-{level}" for level in range(1, max(map(len, paths.values()), default=1)))]
     lines = []
     for node, group in group_of.items():
-        on = dict(zip(names, ways[group]))
+        on = dict(zip(names, paths[group]))
         labels = [f"{name}={on[name]}" if name in on else f"{name}-" for name in names]
         lines.append(_command("node", node, *labels))
     bare = dict.fromkeys(node for node in map(_node, unplaced) if node not in group_of)

@@ -1,4 +1,4 @@
-"""Slurm's topology.conf, in and out: which switch each host hangs on, and under which switches that one hangs.
+"""Slurm's topology.conf, in and out: the switch of each host, and the switches above it.
 
 Source: topology.conf(5), of the plugins topology/tree (SwitchName, Switches, Nodes, LinkSpeed) and topology/block
 (BlockName, Nodes, BlockSizes). A tree may be a forest: hosts without a common switch share nothing. Of blocks
@@ -34,7 +34,7 @@ MAX_DEPTH = 32
 @dataclass(frozen=True, kw_only=True)
 class SlurmTopology:
     """positions: the switches above each host, outermost first, or its block. twice: hosts under two of them,
-    with what they hang on; they are in no ``positions``, for where they are is not known."""
+    with both switches; they are in no ``positions``, since their place is ambiguous."""
 
     positions: dict[str, tuple[str, ...]]
     twice: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -48,7 +48,7 @@ def write_slurm_topology(
 ) -> str:
     """A topology.conf: a leaf switch a group, under those of ``above``, and one above all where there are several.
 
-    ``unplaced`` hosts stand in a comment alone. Raises InputError for what Slurm could not read.
+    ``unplaced`` hosts are only named in a comment. Raises InputError for what Slurm could not read.
     """
     lines = [f"SwitchName={name} Nodes={nodes}" for name, nodes in leaf_switches(groups).items()]
     lines += [f"SwitchName={name} Switches={below}" for name, below in upper_switches(groups, above).items()]
@@ -59,7 +59,7 @@ def write_slurm_topology(
 def leaf_switches(groups: Mapping[str, Sequence[Host]]) -> dict[str, str]:
     """Node list of each group. Raises InputError for names that Slurm cannot have."""
     if not any(groups.values()):
-        raise InputError("no host stands in a group: there is no topology to write")
+        raise InputError("no host is in a group: there is no topology to write")
     check_node_names(launcher_names([host for hosts in groups.values() for host in hosts]))
     check_group_names(groups)
     check_node_names(list(groups))
@@ -67,7 +67,7 @@ def leaf_switches(groups: Mapping[str, Sequence[Host]]) -> dict[str, str]:
 
 
 def check_group_names(groups: Iterable[str]) -> None:
-    """Raise InputError for a group whose name is none."""
+    """Raise InputError for a group whose name is not valid."""
     for name in groups:
         fault = name_fault(name, what="group name")
         if fault:
@@ -75,7 +75,7 @@ def check_group_names(groups: Iterable[str]) -> None:
 
 
 def upper_switches(groups: Iterable[str], above: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What hangs on each switch that has no nodes, lower ones first, the one above all last."""
+    """The switches below each switch that has no nodes, lower ones first, the root last."""
     above = above or {}
     level = list(groups)
     found: dict[str, str] = {}
@@ -116,10 +116,10 @@ def looks_like_slurm_topology(text: str) -> bool:
 
 
 def read_slurm_topology(text: str, *, source: str | None = None) -> SlurmTopology:
-    """Positions of the hosts. Raises HostsError, with the line, for a text that is no topology.
+    """Positions of the hosts. Raises HostsError, with the line, for a text that is not a topology.
 
-    Refused are switches that are defined twice, hang on two others or go round in a circle, and keys that this
-    format does not have.
+    Refuses switches that are defined twice, have two parents or form a cycle, and keys that this format
+    does not have.
     """
     leaves: dict[str, tuple[str, ...]] = {}
     above: dict[str, str] = {}
@@ -149,20 +149,22 @@ def read_slurm_topology(text: str, *, source: str | None = None) -> SlurmTopolog
                 )
     if not any(leaves.values()):
         raise HostsError("no host in it: a topology.conf with Nodes= is needed", source=source)
-    return _placed(leaves, above, source)
+    return _positions(leaves, above, source)
 
 
-def _placed(leaves: dict[str, tuple[str, ...]], above: dict[str, str], source: str | None) -> SlurmTopology:
+def _positions(
+    leaves: dict[str, tuple[str, ...]], above: dict[str, str], source: str | None
+) -> SlurmTopology:
     positions: dict[str, tuple[str, ...]] = {}
     twice: dict[str, tuple[str, str]] = {}
     for leaf, hosts in leaves.items():
-        way = [leaf]
-        while way[-1] in above:
-            way.append(above[way[-1]])
-            if len(way) > MAX_DEPTH:
-                circle = "in a circle" if way[-1] in way[:-1] else f"more than {MAX_DEPTH} levels down"
-                raise HostsError(f"switch {leaf[:60]!r} is {circle}", source=source)
-        position = tuple(reversed(way))
+        path = [leaf]
+        while path[-1] in above:
+            path.append(above[path[-1]])
+            if len(path) > MAX_DEPTH:
+                fault = "in a circle" if path[-1] in path[:-1] else f"more than {MAX_DEPTH} levels down"
+                raise HostsError(f"switch {leaf[:60]!r} is {fault}", source=source)
+        position = tuple(reversed(path))
         for host in hosts:
             if positions.setdefault(host, position) != position:
                 twice.setdefault(host, (positions[host][-1], leaf))
@@ -196,7 +198,7 @@ def _entries(line: str, source: str | None, number: int) -> dict[str, str]:
             raise HostsError(f"{key} is given twice", source=source, line=number)
         entries[key.lower()] = value
     if not entries or _ENTRY.sub("", line).strip():
-        raise HostsError(f"{line[:60]!r} is no line of a topology.conf", source=source, line=number)
+        raise HostsError(f"{line[:60]!r} is not a line of a topology.conf", source=source, line=number)
     return entries
 
 

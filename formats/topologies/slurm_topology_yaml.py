@@ -29,7 +29,7 @@ def write_slurm_topology_yaml(
 ) -> str:
     """A topology of the plugin tree: the switches of `slurm_topology.write_slurm_topology`.
 
-    ``unplaced`` hosts stand in a comment alone. Raises InputError for what Slurm could not read.
+    ``unplaced`` hosts are only named in a comment. Raises InputError for what Slurm could not read.
     """
     leaves = leaf_switches(groups)
     lines = [f"- topology: {NAME}", "  cluster_default: true", "  tree:", "    switches:"]

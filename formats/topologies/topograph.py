@@ -33,16 +33,18 @@ def write_topograph_graph(
     """
     launcher_names([*(host for hosts in groups.values() for host in hosts), *unplaced])
     if not any(groups.values()):
-        raise InputError("no host stands in a group: there is no topology to write")
+        raise InputError("no host is in a group: there is no topology to write")
     check_group_names(groups)
-    layers = {host.launcher_name: way(group, above) for group, hosts in groups.items() for host in hosts}
+    layers = {
+        host.launcher_name: layers_above(group, above) for group, hosts in groups.items() for host in hosts
+    }
     layers |= {host.launcher_name: [] for host in unplaced}
     lines = [f"    {json.dumps({'id': name, 'network_layers': layers[name]})}" for name in sorted(layers)]
     return '{\n  "instances": [\n' + ",\n".join(lines) + "\n  ]\n}\n"
 
 
-def way(group: str, above: Mapping[str, str] | None) -> list[str]:
-    """The group and what it hangs on, nearest first. Raises InputError where that goes round in a circle."""
+def layers_above(group: str, above: Mapping[str, str] | None) -> list[str]:
+    """The group and the groups above it, nearest first. Raises InputError for a cycle."""
     found = [group]
     while above and found[-1] in above:
         found.append(above[found[-1]])

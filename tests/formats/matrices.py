@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from netprobe.core.documents.matrix import FloatMatrix
-from netprobe.formats.matrix import Readings, ReadOptions, read_matrix
+from netprobe.formats.matrix import ForeignMatrix, ReadOptions, read_matrix
 
 
-def read(text: str | bytes, format_: str = "auto", **options: object) -> Readings:
+def read(text: str | bytes, format_: str = "auto", **options: object) -> ForeignMatrix:
     """The readings of a text."""
     content = text if isinstance(text, bytes) else text.encode()
     name, readings = read_matrix(content, options=ReadOptions(format=format_, **options))  # type: ignore[arg-type]

@@ -126,9 +126,9 @@ def test_a_heterogeneous_job_is_refused() -> None:
     "text", ["", "x", "0", "2(x0)", "2(3)", "2(x3", "-1", "1,,2", "2(x99999)", "9999999"]
 )
 def test_tasks_that_are_none_are_refused(text: str) -> None:
-    with pytest.raises(HostsError, match="no number of tasks"):
+    with pytest.raises(HostsError, match="number of tasks"):
         read_tasks_per_node(text, source="tasks")
-    with pytest.raises(HostsError, match="no number of tasks"):
+    with pytest.raises(HostsError, match="number of tasks"):
         read_tasks_per_node(f"1(x{MAX_HOSTS}),1")
 
 

@@ -88,14 +88,14 @@ def test_what_the_formats_cannot_say_is_refused() -> None:
     for name in ("slurm-conf", "slurm-yaml"):
         with pytest.raises(InputError, match="no node of the name"):
             topology_format_named(name).write({"g0": [make_host("fd00::1")]})
-        with pytest.raises(InputError, match="'all' is a word of Slurm's"):
+        with pytest.raises(InputError, match="'all'"):
             topology_format_named(name).write({"g0": [make_host("all")]})
-        with pytest.raises(InputError, match="'DEFAULT' is a word of Slurm's"):
+        with pytest.raises(InputError, match="'DEFAULT'"):
             topology_format_named(name).write({"DEFAULT": [make_host("a")]})
         with pytest.raises(InputError, match="no topology to write"):
             topology_format_named(name).write({}, [make_host("a")])
     pods = [make_host(pod, labels={"node": "n1"}) for pod in ("p0", "p1")]
-    with pytest.raises(InputError, match="stands in the groups 'g0' and 'g1'"):
+    with pytest.raises(InputError, match="node 'n1' .* 'g0' and 'g1'"):
         topology_format_named("kubernetes").write({"g0": pods[:1], "g1": pods[1:]})
     with pytest.raises(InputError, match="RFC 1123"):
         topology_format_named("kubernetes").write({"g0": [make_host("p", labels={"node": "n;id"})]})

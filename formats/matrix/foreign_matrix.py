@@ -19,7 +19,7 @@ NO_UNIT: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Readings:
+class ForeignMatrix:
     """Hosts and what was read between them.
 
     names: of the hosts, None where the file has none. statistics: the keys of QUANTILES, each an (N, N)
@@ -43,14 +43,14 @@ class Readings:
         return self.statistics["p50"]
 
 
-def of_matrix(values: FloatMatrix, names: Sequence[str] | None, *, zeros: str, **more: Any) -> Readings:
-    """Readings of one (N, N) matrix, its diagonal left out. Raises InputError naming the first bad cell.
+def of_matrix(values: FloatMatrix, names: Sequence[str] | None, *, zeros: str, **more: Any) -> ForeignMatrix:
+    """One (N, N) matrix, its diagonal left out. Raises InputError naming the first bad cell.
 
     ``zeros``: ``refuse`` for a zero off the diagonal, or ``missing`` to take it for a missing cell.
     """
     matrix = np.array(values, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise InputError(f"is no square matrix: it has {' x '.join(map(str, matrix.shape))} numbers")
+        raise InputError(f"is not a square matrix: it has {' x '.join(map(str, matrix.shape))} numbers")
     if names is not None and len(names) != len(matrix):
         raise InputError(f"has {len(names)} names for {len(matrix)} rows")
     check_size(len(matrix))
@@ -60,7 +60,7 @@ def of_matrix(values: FloatMatrix, names: Sequence[str] | None, *, zeros: str, *
     if len(rows):
         refuse_value(float(matrix[rows[0], columns[0]]), label[rows[0]], label[columns[0]])
     matrix[matrix == 0] = np.nan
-    return Readings(
+    return ForeignMatrix(
         names=None if names is None else tuple(names), statistics=dict.fromkeys(QUANTILES, matrix), **more
     )
 
@@ -73,8 +73,8 @@ def of_links(
     *,
     zeros: str,
     **more: Any,
-) -> Readings:
-    """Readings of M links given one by one; several of one link are pooled, those from a host to itself left out.
+) -> ForeignMatrix:
+    """M readings of links; several of one link are pooled, those from a host to itself are left out.
 
     src, dst: (M,) indices into ``names``; values: (M,), NaN where a reading is missing.
     """
@@ -99,7 +99,7 @@ def of_links(
         high = np.minimum(low + 1, starts + counts - 1)
         matrix.ravel()[links] = values[low] + (place - low) * (values[high] - values[low]) if most else []
         statistics[key] = matrix
-    return Readings(names=tuple(names), statistics=statistics, most=max(most, 1), **more)
+    return ForeignMatrix(names=tuple(names), statistics=statistics, most=max(most, 1), **more)
 
 
 def check_size(hosts: int) -> None:
@@ -112,7 +112,7 @@ def refuse_value(value: float, src: str, dst: str) -> None:
     """Raise the InputError that a bad reading deserves."""
     what = f"the reading from {one_line(src, 60)!r} to {one_line(dst, 60)!r} is {value:g}"
     if value == 0:
-        raise InputError(f"{what}: give --zeros missing where that means there is none, or mend the file")
+        raise InputError(f"{what}: give --zeros missing if 0 means no reading, or fix the file")
     raise InputError(f"{what}: a finite number above 0 is needed, or nan for a missing one")
 
 
