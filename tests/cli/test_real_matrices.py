@@ -51,7 +51,7 @@ def test_from_the_file_to_an_order(
     ("name", "says"),
     [
         ("nccl_pairwise_h100/cluster00_pairwise_17nodes_summary.csv", "--select test="),
-        ("nccl_pairwise_h100/cluster00_pairwise_17nodes_failures.txt", "is no square matrix"),
+        ("nccl_pairwise_h100/cluster00_pairwise_17nodes_failures.txt", "is not a square matrix"),
         ("cloudpilot_iperf3/direct_pairs.csv", "say with --column which column holds the value"),
         ("cloudpilot_iperf3/iperf3_edge/badjson_00.json", ""),
         ("hostfiles/kijungs__machinefile", ""),
