@@ -16,6 +16,7 @@ from netprobe.cli.options.algorithms import ALGORITHM_NAMES
 from netprobe.cli.output import Output
 from netprobe.cli.progress import ScanProgress
 from netprobe.core.documents.document import write_document
+from netprobe.formats import FORMATS, TOPOLOGY_FORMATS
 from netprobe.lab.spec.reader import example_names
 from netprobe.pipeline.chain import Chain
 from netprobe.plan.costs import MODELS
@@ -71,6 +72,8 @@ def test_help_lists_what_can_be_named(capsys: pytest.CaptureFixture[str]) -> Non
         (["lab", "up"], example_names()),
         (["plan", "order"], ALGORITHM_NAMES),
         (["verify"], ALGORITHM_NAMES),
+        (["export", "hostfile"], tuple(name for name, entry in FORMATS.items() if entry.write)),
+        (["export", "topology"], tuple(TOPOLOGY_FORMATS)),
     ):
         assert run([*args, "--help"]) == 0
         said = "".join(capsys.readouterr().out.split())
