@@ -9,6 +9,7 @@ host_lists/    hosts as batch systems and inventories list them: Slurm, PBS, LSF
 topologies/    where hosts are: Slurm's topology files, Kubernetes labels, topograph, DLRover
 rank_output/   a program whose ranks say where they run, and the reader of what it printed
 matrix/        matrices of latency or bandwidth that others measured
+kubernetes_manifest.py   pods and a Job that scan a Kubernetes cluster
 """
 
 from netprobe.formats.detect import read_hosts_text

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from netprobe.core.errors import HostsError, InputError
 from netprobe.core.hosts import MAX_SLOTS, Host
 from netprobe.formats.format import Format
-from netprobe.formats.hostfiles.repeated import add_up, read_line_a_slot
+from netprobe.formats.hostfiles.repeated import add_up, read_line_a_slot, slots_number
 
 
 def read_lsf_hostfile(text: str, *, source: str | None = None) -> tuple[Host, ...]:
@@ -29,12 +29,13 @@ def read_lsf_counts(text: str, *, source: str | None = None) -> tuple[Host, ...]
         )
     entries: list[tuple[str, int, int | None]] = []
     for name, count in zip(words[::2], words[1::2]):
-        if not (count.isascii() and count.isdigit() and len(count) <= 7 and 1 <= int(count) <= MAX_SLOTS):
+        slots = slots_number(count)
+        if slots is None:
             raise HostsError(
                 f"{count[:20]!r} after {name[:60]!r} is not a whole number from 1 to {MAX_SLOTS}",
                 source=source,
             )
-        entries.append((name, int(count), None))
+        entries.append((name, slots, None))
     return add_up(entries, source=source)
 
 

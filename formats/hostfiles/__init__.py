@@ -13,5 +13,5 @@ plain.py              one host a line
 
 Shared by them:
 ranks.py              how many ranks each host gets and where each rank goes; launcher names; comments
-repeated.py           slots of hosts that are listed on several lines
+repeated.py           for readers: lines without comments, numbers of slots, hosts listed several times
 """

@@ -11,9 +11,10 @@ import re
 from collections.abc import Sequence
 
 from netprobe.core.errors import HostsError, InputError
-from netprobe.core.hosts import MAX_SLOTS, Host, check_hosts, checked_lines, make_host
+from netprobe.core.hosts import MAX_SLOTS, Host, check_hosts, make_host
 from netprobe.formats.format import Format
 from netprobe.formats.hostfiles.ranks import launcher_names, slots_of
+from netprobe.formats.hostfiles.repeated import content_lines
 
 ORDER = (
     "deepspeed --hostfile FILE keeps it, by its source (not tried); it runs on this machine alone where the file is "
@@ -43,10 +44,7 @@ def write_deepspeed_hostfile(hosts: Sequence[Host], *, slots: int | None = None)
 def read_deepspeed_hostfile(text: str, *, source: str | None = None) -> tuple[Host, ...]:
     """Hosts of a hostfile, in its order; ``user@host`` is a target. Raises HostsError naming the line."""
     hosts: list[Host] = []
-    for number, line in checked_lines(text.removeprefix("\ufeff"), source=source):
-        content = line.partition("#")[0].strip()
-        if not content:
-            continue
+    for number, content in content_lines(text, source=source):
         match = _LINE.fullmatch(content)
         if not match:
             raise HostsError(

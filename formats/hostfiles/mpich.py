@@ -20,10 +20,10 @@ import re
 from collections.abc import Sequence
 
 from netprobe.core.errors import HostsError, InputError
-from netprobe.core.hosts import MAX_SLOTS, Host, check_hosts, checked_lines, make_host
+from netprobe.core.hosts import Host, check_hosts, make_host
 from netprobe.formats.format import Format
 from netprobe.formats.hostfiles.ranks import argument_path, launcher_names, slots_of
-from netprobe.formats.hostfiles.repeated import Listed
+from netprobe.formats.hostfiles.repeated import Listed, content_lines, slots_number
 
 ORDER = (
     "mpiexec.hydra keeps it with -machinefile and -n of the sum of the slots; -ppn undoes it, and I_MPI_PERHOST does "
@@ -72,10 +72,8 @@ def read_mpich_machinefile(text: str, *, source: str | None = None) -> tuple[Hos
     the line.
     """
     entries: dict[str, Listed] = {}
-    for number, line in checked_lines(text.removeprefix("\ufeff"), source=source):
-        words = line.partition("#")[0].split()
-        if words:
-            _read_line(words, entries, source=source, line=number)
+    for number, content in content_lines(text, source=source):
+        _read_line(content.split(), entries, source=source, line=number)
     return check_hosts([entry.host(source=source) for entry in entries.values()], source=source)
 
 
@@ -90,9 +88,8 @@ def _read_line(words: Sequence[str], entries: dict[str, Listed], *, source: str 
         )
     if "=" in words[0]:
         raise HostsError(f"{words[0][:60]!r} does not begin with a host", source=source, line=line)
-    if colon and not (
-        count.isascii() and count.isdigit() and len(count) <= 7 and 1 <= int(count) <= MAX_SLOTS
-    ):
+    slots = slots_number(count)
+    if colon and slots is None:
         raise HostsError(
             f"{words[0][:60]!r} is not HOST:SLOTS, with SLOTS a whole number of at least 1",
             source=source,
@@ -102,7 +99,7 @@ def _read_line(words: Sequence[str], entries: dict[str, Listed], *, source: str 
         make_host(name, source=source, line=line)
     user = _user(words[1:], source=source, line=line)
     entry = entries.setdefault(name, Listed(name=name, line=line))
-    entry.add(int(count) if colon else None, user, source=source, line=line)
+    entry.add(slots, user, source=source, line=line)
 
 
 def _user(words: Sequence[str], *, source: str | None, line: int) -> str | None:

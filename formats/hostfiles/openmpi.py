@@ -24,10 +24,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from netprobe.core.errors import HostsError, InputError
-from netprobe.core.hosts import MAX_SLOTS, Host, check_hosts, checked_lines, make_host
+from netprobe.core.hosts import MAX_SLOTS, Host, check_hosts, make_host
 from netprobe.formats.format import Format
 from netprobe.formats.hostfiles.ranks import argument_path, places_of, slots_of
-from netprobe.formats.hostfiles.repeated import Listed
+from netprobe.formats.hostfiles.repeated import Listed, content_lines, slots_number
 
 ORDER = (
     "mpirun keeps it with --map-by seq --bind-to none; by slot, the default, Open MPI 4.1 moves the launching host to "
@@ -85,10 +85,8 @@ def read_openmpi_hostfile(text: str, *, source: str | None = None) -> tuple[Host
     ``max_slots`` is checked and not kept. Raises HostsError naming the line.
     """
     entries: dict[str, _Entry] = {}
-    for number, line in checked_lines(text.removeprefix("\ufeff"), source=source):
-        content = line.partition("#")[0].strip()
-        if content:
-            _read_line(content, entries, source=source, line=number)
+    for number, content in content_lines(text, source=source):
+        _read_line(content, entries, source=source, line=number)
     return check_hosts([entry.host(source=source) for entry in entries.values()], source=source)
 
 
@@ -153,11 +151,12 @@ def _read_pairs(
 
 
 def _number(value: str, key: str, *, source: str | None, line: int) -> int:
-    if not (value.isascii() and value.isdigit() and len(value) <= 7 and 1 <= int(value) <= MAX_SLOTS):
+    number = slots_number(value)
+    if number is None:
         raise HostsError(
             f"{key}={value[:20]!r} is not a whole number from 1 to {MAX_SLOTS}", source=source, line=line
         )
-    return int(value)
+    return number
 
 
 def check_openmpi_names(names: Sequence[str]) -> None:

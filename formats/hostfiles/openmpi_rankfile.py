@@ -14,10 +14,11 @@ from collections.abc import Sequence
 from functools import partial
 
 from netprobe.core.errors import HostsError
-from netprobe.core.hosts import Host, check_hosts, checked_lines, make_host
+from netprobe.core.hosts import Host, check_hosts, make_host
 from netprobe.formats.format import Format
 from netprobe.formats.hostfiles.openmpi import check_openmpi_names
 from netprobe.formats.hostfiles.ranks import MAX_RANKS, argument_path, comments, places_of, slots_of
+from netprobe.formats.hostfiles.repeated import content_lines
 
 ORDER = (
     "mpirun 4.1 keeps it with --rankfile FILE (5: --map-by rankfile:file=FILE); without it ranks go by slot and the "
@@ -54,10 +55,7 @@ def read_openmpi_rankfile(text: str, *, source: str | None = None) -> tuple[Host
     other ranks: an order of hosts could not say that.
     """
     at: dict[int, tuple[str, int]] = {}
-    for number, line in checked_lines(text.removeprefix("\ufeff"), source=source):
-        content = line.partition("#")[0].strip()
-        if not content:
-            continue
+    for number, content in content_lines(text, source=source):
         match = _LINE.fullmatch(content)
         if not match:
             fault = f"{content[:60]!r} is not a line of a rankfile, such as 'rank 0=n1 slot=0'"

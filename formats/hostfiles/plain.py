@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from netprobe.core.errors import HostsError, InputError
-from netprobe.core.hosts import MAX_HOSTS, Host, check_hosts, checked_lines, make_host
+from netprobe.core.hosts import MAX_HOSTS, Host, check_hosts, make_host
 from netprobe.formats.format import Format
+from netprobe.formats.hostfiles.repeated import content_lines
 
 ORDER = (
     "the list says nothing of ranks: whoever reads it keeps the order, or not (srun does with SLURM_HOSTFILE and "
@@ -28,8 +29,8 @@ def write_plain_list(hosts: Sequence[Host], *, slots: int | None = None) -> str:
 def read_plain_list(text: str, *, source: str | None = None) -> tuple[Host, ...]:
     """Hosts of a plain list; ``#`` starts a comment. Raises HostsError naming the line."""
     hosts = []
-    for number, line in checked_lines(text.removeprefix("\ufeff"), source=source):
-        words = line.partition("#")[0].split()
+    for number, content in content_lines(text, source=source):
+        words = content.split()
         if len(words) > 1:
             raise HostsError(
                 f"{' '.join(words)[:60]!r} is more than one word: a plain list has one host a line",

@@ -1,12 +1,29 @@
-"""Hosts that a batch system lists with their slots, or once a slot: how they add up."""
+"""Reading hostfiles: lines without comments, numbers of slots, and slots of a host that is listed several times."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from netprobe.core.errors import HostsError
 from netprobe.core.hosts import MAX_HOSTS, MAX_SLOTS, Host, check_hosts, checked_lines, make_host
+
+
+def content_lines(text: str, *, source: str | None) -> Iterator[tuple[int, str]]:
+    """Lines of a hostfile by number, without ``#`` comments and surrounding blanks; empty ones are skipped.
+
+    Raises HostsError as ``checked_lines`` does.
+    """
+    for number, line in checked_lines(text.removeprefix("\ufeff"), source=source):
+        content = line.partition("#")[0].strip()
+        if content:
+            yield number, content
+
+
+def slots_number(text: str) -> int | None:
+    """The number of slots, 1 to MAX_SLOTS, that a text is; None for any other text."""
+    digits = text.isascii() and text.isdigit() and len(text) <= 7
+    return int(text) if digits and 1 <= int(text) <= MAX_SLOTS else None
 
 
 @dataclass(kw_only=True)
@@ -64,8 +81,8 @@ def add_up(entries: Iterable[tuple[str, int, int | None]], *, source: str | None
 def read_line_a_slot(text: str, *, source: str | None, what: str) -> tuple[Host, ...]:
     """Hosts of a text with one line a slot; ``what`` names the format in errors. ``#`` starts a comment."""
     entries: list[tuple[str, int, int | None]] = []
-    for number, line in checked_lines(text.removeprefix("\ufeff"), source=source):
-        words = line.partition("#")[0].split()
+    for number, content in content_lines(text, source=source):
+        words = content.split()
         if len(words) > 1:
             raise HostsError(
                 f"{' '.join(words)[:60]!r} is more than one word: {what} has one host a line, "

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from functools import partial
 
 from netprobe.core.errors import HostsError, InputError
-from netprobe.core.hosts import MAX_SLOTS, Host, check_hosts, checked_lines
+from netprobe.core.hosts import MAX_SLOTS, Host, check_hosts
 from netprobe.formats.format import Format
 from netprobe.formats.hostfiles.ranks import argument_path, comments, launcher_names, places_of, slots_of
-from netprobe.formats.hostfiles.repeated import add_up
+from netprobe.formats.hostfiles.repeated import add_up, content_lines
 
 ORDER = (
     "srun keeps it with SLURM_HOSTFILE=FILE and --distribution=arbitrary, both, and --ntasks of as many as the file "
@@ -49,10 +49,7 @@ def write_slurm_hostfile(hosts: Sequence[Host], *, slots: int | None = None, by_
 def read_slurm_hostfile(text: str, *, source: str | None = None) -> tuple[Host, ...]:
     """Hosts in the order of their first lines, with as many slots as they have tasks. Raises HostsError."""
     entries: list[tuple[str, int, int | None]] = []
-    for number, line in checked_lines(text.removeprefix("\ufeff"), source=source):
-        content = line.partition("#")[0].strip()
-        if not content:
-            continue
+    for number, content in content_lines(text, source=source):
         match = _LINE.fullmatch(content)
         count = int(match["count"] or 1) if match else 0
         if not match or not 1 <= count <= MAX_SLOTS:
