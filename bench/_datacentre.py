@@ -1,7 +1,7 @@
 """A simulated data centre: where hosts stand, what a probe between them reads, and how right a matrix is.
 
 A host stands at (cluster, row, rack). Two hosts are 2, 4, 6 or 8 hops apart (same rack, row, cluster, data
-centre); each level has a round-trip time, and a reading is that times noise. The cells:
+centre); each tier has a round-trip time, and a reading is that times noise. The cells:
 
     N1  noise of each direction of a pair, nothing else
     N2  and a height a host: what its own stack adds to every reading
@@ -12,8 +12,8 @@ centre); each level has a round-trip time, and a reading is that times noise. Th
 Placements: ``packed`` (64 hosts in about 14 racks, 4 rows and 2 clusters) and ``spread`` (59, 14 and 6).
 
 Two families of generators, so that methods are chosen on one and reported on the other: CHOOSING is the
-plain one (equal steps a level, lognormal noise, racks of like size); REPORTED has another base and unequal
-steps, racks of very unlike sizes, other counts of them, queueing noise (a gamma on top of the lognormal),
+plain one (equal steps a tier, lognormal noise, racks of similar size); REPORTED has another base and unequal
+steps, racks of very unequal sizes, other counts of them, queueing noise (a gamma on top of the lognormal),
 and heights and outliers of other shapes. The noise of each cell is set so that the raw readings of 64 hosts
 score about .81 (.78 in N4) on seeds of its own; see `main`.
 """
@@ -25,6 +25,8 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from netprobe.cluster.evaluate.affinity import paia_of_depths
 
 Matrix = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -119,7 +121,7 @@ class Fleet:
         return np.maximum(self.rtt_s, self.rtt_s.T)
 
     def truth(self, placement: Placement) -> Labels:
-        """(N,) the labels a grouping is held to: racks, or rows where racks hold one host each."""
+        """(N,) the labels a grouping is compared with: racks, or rows where racks hold one host each."""
         return self.rack if placement == "packed" else self.row
 
 
@@ -198,18 +200,8 @@ def paia(hops: Labels, distance: Matrix) -> float:
     """Physical affinity inference accuracy (dissertation, section 6.2.5): unordered pairs a, b of different
     hops from an observer c; the share of which the distance orders strictly the same way. A tie is wrong.
     """
-    right = total = 0
-    levels = np.unique(hops[hops > 0])
-    for observer in range(len(hops)):
-        others = np.arange(len(hops)) != observer
-        row, level = distance[observer, others], hops[observer, others]
-        by_level = [np.sort(row[level == value]) for value in levels]
-        for nearer in range(len(levels)):
-            for farther in range(nearer + 1, len(levels)):
-                near, far = by_level[nearer], by_level[farther]
-                right += int(np.searchsorted(near, far, side="left").sum())
-                total += len(near) * len(far)
-    return right / total if total else float("nan")
+    found = paia_of_depths(distance, -hops).paia
+    return float("nan") if found is None else found
 
 
 def _mean_raw(family: Family, placement: Placement, cell: Cell, noise: float) -> float:

@@ -37,8 +37,8 @@ def planetlab(folder: Path) -> dict[int, Matrix]:
 
 def wonderproxy(folder: Path) -> Matrix:
     """(250, 250) mean RTTs of a day in ms, NaN where missing."""
-    given = content(folder, "wonderproxy240/pings-2020-07-19-2020-07-20-grouped.csv.gz")
-    return read_matrix(given, options=ReadOptions(format="long", column="avg"))[1].values
+    text = content(folder, "wonderproxy240/pings-2020-07-19-2020-07-20-grouped.csv.gz")
+    return read_matrix(text, options=ReadOptions(format="long", column="avg"))[1].values
 
 
 def repeat_errors(slices: Sequence[Matrix], at: int, distance: Matrix) -> tuple[float, ...]:
@@ -73,8 +73,8 @@ def hide(matrix: Matrix, *, share: float, seed: int) -> tuple[Matrix, Matrix, Pa
     both = np.where(np.isnan(matrix), matrix.T, matrix)
     both = (both + both.T) / 2
     hidden = np.triu(np.random.default_rng(seed).random(matrix.shape) < share, 1) & np.isfinite(both)
-    given: Matrix = np.where(hidden | hidden.T, np.nan, matrix)
-    return given, np.asarray(both, dtype=np.float64), np.asarray(hidden, dtype=np.bool_)
+    known: Matrix = np.where(hidden | hidden.T, np.nan, matrix)
+    return known, np.asarray(both, dtype=np.float64), np.asarray(hidden, dtype=np.bool_)
 
 
 def hidden_error(found: Matrix, both: Matrix, hidden: Pairs) -> float:
@@ -111,7 +111,7 @@ def by_paths(matrix: Matrix, _seed: int = 0) -> Matrix:
 def soft_impute(matrix: Matrix, seed: int) -> Matrix:
     """Soft-Impute (Mazumder, Hastie and Tibshirani 2010) of what row means leave over.
 
-    Rank and shrinkage are those that predict a tenth of the given pairs best.
+    Rank and shrinkage are those that predict a tenth of the known pairs best.
     """
     inner, both, hidden = hide(matrix, share=0.1, seed=seed + 1)
     best = min(

@@ -1,4 +1,4 @@
-"""Capacities of hosts and uplinks of 4:1 labs, beside the rates the labs were given."""
+"""Capacities of hosts and uplinks of 4:1 labs, compared with the configured rates of the labs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Scans that are ended by Ctrl-C; then one of 64 hosts that loses agents on its way: 8 killed and 4 frozen at random,
-beside an undisturbed one."""
+compared with an undisturbed one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def agents(lab: Lab) -> dict[str, int]:
 
 
 class Disturber:
-    """Kills and freezes agents at rounds drawn from a seed."""
+    """Kills and freezes agents at random rounds, by a seed."""
 
     def __init__(self, lab: Lab, *, killed: int, frozen: int, seed: int) -> None:
         draw = random.Random(seed)
@@ -158,19 +158,19 @@ def main() -> None:
     parser.add_argument(
         "--interrupts", type=int, default=5, metavar="N", help="scans ended by Ctrl-C, of each kind"
     )
-    given = parser.parse_args()
-    if given.interrupts:
-        interrupts(given.interrupts)
-    if not given.repeats:
+    arguments = parser.parse_args()
+    if arguments.interrupts:
+        interrupts(arguments.interrupts)
+    if not arguments.repeats:
         return
     options = ScanOptions(
-        python=sys.executable, probes_per_visit=given.probes, links_at_once=given.links_at_once
+        python=sys.executable, probes_per_visit=arguments.probes, links_at_once=arguments.links_at_once
     )
     rows, ratios = [], []
     with temporary(parse_spec(SPEC), seed=1) as lab:
-        for seed in range(given.repeats):
+        for seed in range(arguments.repeats):
             quiet_s, _ = one_scan(lab, options, ignore)
-            disturber = Disturber(lab, killed=given.killed, frozen=given.frozen, seed=seed)
+            disturber = Disturber(lab, killed=arguments.killed, frozen=arguments.frozen, seed=seed)
             sick_s, scan = one_scan(lab, options, disturber)
             lost = set(disturber.signals)
             marked = sum(host.status == "failed" for host in scan.hosts if host.name in lost)
@@ -187,7 +187,8 @@ def main() -> None:
                 )
             )
     heading(
-        f"64 hosts, all pairs, {given.probes} probes a visit; {given.killed} agents killed, {given.frozen} frozen"
+        f"64 hosts, all pairs, {arguments.probes} probes a visit; "
+        f"{arguments.killed} agents killed, {arguments.frozen} frozen"
     )
     columns = ("draw", "undisturbed", "disturbed", "ratio", "lost hosts marked", "other links missing")
     table(columns, rows)

@@ -55,7 +55,7 @@ class Reading:
         return self.bytes_per_s / self.reference - 1
 
 
-def ways(rate: str) -> list[Way]:
+def goodput_methods(rate: str) -> list[Way]:
     """iperf3 knows whole seconds only: at a gigabit a number of bytes is the shorter test."""
     size = parse_size("30MB") if rate == "1Gbit/s" else None
     said = f"iperf3, {size.text}" if size is not None else "iperf3, 1 s"
@@ -86,7 +86,7 @@ def reference(lab: Lab, src: int, dst: int) -> float:
 
 
 async def shaped(lab: Lab, rate: str, repeats: int) -> dict[str, list[Reading]]:
-    """Both directions, the ways in turn."""
+    """Both directions, the methods in turn."""
     expected = {ends: reference(lab, *ends) for ends in ((0, 1), (1, 0))}
     hosts = read_hosts_file(lab.hosts_path)
     place = {host.name: i for i, host in enumerate(hosts)}
@@ -94,7 +94,7 @@ async def shaped(lab: Lab, rate: str, repeats: int) -> dict[str, list[Reading]]:
     readings: dict[str, list[Reading]] = {}
     try:
         await fleet.start()
-        asked = ways(rate)
+        asked = goodput_methods(rate)
         for way in asked:
             await way.method.prepare(fleet.members)
         for _ in range(repeats):

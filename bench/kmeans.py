@@ -1,4 +1,4 @@
-"""Constrained k-means beside the package k-means-constrained: seconds a restart, and the sum of squares."""
+"""Constrained k-means compared with the package k-means-constrained: seconds a restart, and the sum of squares."""
 
 from __future__ import annotations
 

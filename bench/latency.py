@@ -29,7 +29,7 @@ ECHO = Path(__file__).with_name("_user_ping.py")
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What a method read of a link (p10, seconds), beside the configured RTT."""
+    """What a method read of a link (p10, seconds), and the configured RTT."""
 
     p10_s: float | None
     configured_s: float

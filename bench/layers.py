@@ -1,4 +1,4 @@
-"""Latency-based beside bandwidth-based maps: how right RTT and goodput, raw and mapped, read the hops.
+"""Latency-based and bandwidth-based maps: how right RTT and goodput, raw and mapped, read the hops.
 
 The dissertation has 95.6 % of its hops right by latency and 77.4 % by bandwidth. Here the same fleets of
 `_datacentre` (cell N3, family "reported") are read both ways. What a goodput reading is:
@@ -6,14 +6,14 @@ The dissertation has 95.6 % of its hops right by latency and 77.4 % by bandwidth
     host      10 Gbit/s, and 5 Gbit/s on one host in five (an older card); the slower end counts
     rack      holds 20 machines, ours and others'; a row 8 racks; a cluster 4 rows
     uplink    of a rack, row or cluster, a way up and one down: what all below could send, less by the
-              oversubscription of its level (1 : non-blocking, 2 or 4 to 1 at every level)
+              oversubscription of its tier (1 : non-blocking, 2 or 4 to 1 at every tier)
     others    send out of a rack with 1/2 of its machines, out of a row with 3 in 10, out of a cluster with 1
               in 5, on average; each uplink has a lasting factor of its own (lognormal, 0.3), and each reading
               meets a Poisson number of others' flows
     goodput   the least of both ends and of a fair share, capacity / (1 + flows), of each uplink on the way;
               times lognormal noise of 0.05
 
-A single flow is told nothing by an uplink that has room for it: this, and not noise, is what goodput misses.
+A single flow learns nothing from an uplink that has room for it: this, and not noise, is what goodput misses.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from map import interval, rack_ami
 from netprobe.embed import EmbedOptions, fit_embedding
 
 FAST, SLOW, SLOW_SHARE = 10e9 / 8, 5e9 / 8, 0.2
-# Of rack, row and cluster: machines below the uplink, uplinks of the level below it, share that sends out.
+# Of rack, row and cluster: machines below the uplink, uplinks of the tier below it, share that sends out.
 MACHINES = (20, 160, 640)
 BELOW = (20, 8, 4)
 SENDING = (0.5, 0.3, 0.2)

@@ -1,4 +1,4 @@
-"""Maps of a simulated data centre: how right each denoiser reads the hops and the racks, beside its peers."""
+"""Maps of a simulated data centre: how right each denoiser reads the hops and the racks, next to other methods."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from netprobe.embed import METHODS, EmbedOptions, fit_embedding
 from netprobe.embed.coordinates.starts import classical_scaling
 
-# What ``netprobe map`` reads: both directions of a pair, where every other row is given the larger one.
+# What ``netprobe map`` reads: both directions of a pair, where every other row gets the larger one.
 BOTH_WAYS = "netprobe, both directions"
 Matrix = NDArray[np.float64]
 Method = Callable[[Matrix, int], Matrix]
@@ -74,8 +74,8 @@ def tree(matrix: Matrix) -> Matrix:
     from scipy.cluster.hierarchy import linkage
 
     upper = np.triu_indices(len(matrix), 1)
-    level = np.log(np.maximum(matrix[upper], 1e-12))
-    return np.asarray(linkage(level - level.min(), "average"))
+    log_distance = np.log(np.maximum(matrix[upper], 1e-12))
+    return np.asarray(linkage(log_distance - log_distance.min(), "average"))
 
 
 def methods(n: int) -> dict[str, Method]:
@@ -129,9 +129,9 @@ def one_cell(
     for seed in seeds:
         fleet = make_fleet(n, placement=placement, cell=cell, seed=seed, family=family)  # type: ignore[arg-type]
         for name, method in chosen.items():
-            given = fleet.rtt_s if name == BOTH_WAYS else fleet.larger_s
+            readings = fleet.rtt_s if name == BOTH_WAYS else fleet.larger_s
             began = time.process_time()
-            found = method(given, seed)
+            found = method(readings, seed)
             seconds[name] += time.process_time() - began
             scores[name].append(paia(fleet.hops, found))
             racks[name].append(rack_ami(found, fleet, placement))
@@ -173,7 +173,7 @@ def main() -> None:
     heading(
         f"{n} hosts, family {family.name!r}, seeds {first} to {first + count - 1}. PAIA: dissertation, 6.2.5. "
         "AMI: average linkage cut at the true number of racks (packed) or rows (spread).\n"
-        f"All are given the larger of two directions, as the dissertation has it; {BOTH_WAYS!r} what a scan holds.\n"
+        f"All get the larger of two directions, as the dissertation has it; {BOTH_WAYS!r} what a scan holds.\n"
         "Methods were chosen on the family 'choosing' with seeds from 1000 on, and on no other."
     )
     columns = ("cell", "method", "PAIA mean", "min", "95 % interval", "below raw", "AMI", "CPU s")

@@ -1,4 +1,4 @@
-"""Where the time of ``netprobe map`` goes: its stages, CPU seconds and memory, beside the time of start-up."""
+"""Where the time of ``netprobe map`` goes: its stages, CPU seconds and memory, and the time of start-up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maps of real matrices: PlanetLab-490 (one slice against the others) and WonderProxy (links held out)."""
+"""Maps of real matrices: PlanetLab-490 (one slice against the others) and WonderProxy (hidden links)."""
 
 from __future__ import annotations
 
@@ -89,10 +89,10 @@ def repeats(folder: Path, numbers: Sequence[int], names: Sequence[str]) -> None:
     seconds: dict[str, float] = {}
     for number in numbers:
         at = list(found).index(number)
-        given = np.where(np.eye(len(slices[at]), dtype=bool), 0.0, slices[at])
+        known = np.where(np.eye(len(slices[at]), dtype=bool), 0.0, slices[at])
         for name in names:
             began = time.process_time()
-            distance = DENOISERS[name](given, number)
+            distance = DENOISERS[name](known, number)
             seconds[name] = seconds.get(name, 0.0) + time.process_time() - began
             errors.setdefault(name, []).append(repeat_errors(slices, at, distance))
         bound = levelled_by_truth(slices, at)
@@ -128,10 +128,10 @@ def completed(folder: Path, seeds: range, names: Sequence[str]) -> None:
     errors: dict[str, list[float]] = {name: [] for name in names}
     seconds = dict.fromkeys(names, 0.0)
     for seed in seeds:
-        given, both, hidden = hide(matrix, share=HIDDEN, seed=seed)
+        known, both, hidden = hide(matrix, share=HIDDEN, seed=seed)
         for name in names:
             began = time.process_time()
-            distance = COMPLETERS[name](given, seed)
+            distance = COMPLETERS[name](known, seed)
             seconds[name] += time.process_time() - began
             errors[name].append(hidden_error(distance, both, hidden))
     rows = [
@@ -161,14 +161,14 @@ def main() -> None:
     parser.add_argument("--only", choices=("planetlab", "wonderproxy"))
     parser.add_argument("--methods", nargs="+", default=[""], help="words; methods whose names hold one")
     options = parser.parse_args()
-    given = options.data or os.environ.get("NETPROBE_DATA")
-    if not given or not Path(given).is_dir():
+    name = options.data or os.environ.get("NETPROBE_DATA")
+    if not name or not Path(name).is_dir():
         parser.error(
-            f"no folder of data sets ({given or 'none given'}): name one with --data or NETPROBE_DATA"
+            f"no folder of data sets ({name or 'none named'}): name one with --data or NETPROBE_DATA"
         )
     if options.seeds < 1:
         parser.error(f"--seeds {options.seeds}: at least 1")
-    folder = Path(given)
+    folder = Path(name)
     slices = CHOOSING_SLICES if options.choosing else REPORTED_SLICES
     first = CHOOSING_SEEDS if options.choosing else REPORTED_SEEDS
     heading(

@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument("--noise", type=int, default=400, help="matrices without locality, over all sizes")
     parser.add_argument("--fleets", type=int, default=100, help="fleets of two groups a size")
     options = parser.parse_args()
-    heading("Verdict at the nominal level of 2.5 %, noise of cell N3, N = 16 to 64")
+    heading("Verdict at the nominal significance level of 2.5 %, noise of cell N3, N = 16 to 64")
     rows: list[tuple[object, ...]] = []
     alarms = seen = 0
     for at, n in enumerate(SIZES):
@@ -64,15 +64,17 @@ def main() -> None:
     table(["N", "pure noise", "claimed", "share (at most 5 %)", "s each"], rows)
     rows = []
     for n in SIZES:
-        found, alike = 0, []
+        found, agreements = 0, []
         for seed in range(options.fleets):
             rtt, group = fleet(n, 2, seed)
             grouping, verdict = find_groups(denoise(rtt), rtt, seed=seed)
             found += verdict.locality == "found"
-            alike.append(agreement(group, grouping.labels))
+            agreements.append(agreement(group, grouping.labels))
         goal = "80 %" if n < 24 else "95 %"
         share = f"{found / max(options.fleets, 1):.1%}"
-        rows.append((n, options.fleets, share, goal, f"{np.mean(alike):.3f}", f"{np.median(alike):.3f}"))
+        rows.append(
+            (n, options.fleets, share, goal, f"{np.mean(agreements):.3f}", f"{np.median(agreements):.3f}")
+        )
     table(["N", "two groups, 1.3x", "found", "at least", "ARI, mean", "median"], rows)
 
 

@@ -28,7 +28,7 @@ from netprobe.plan.costs import cost_model
 from netprobe.plan.costs.shared_links import shared_time_s, worst_uplink_crossings
 from netprobe.probe.launchers.via import parse_via
 from netprobe.probe.records.options import ScanOptions
-from netprobe.verify.comparison import ContestOptions
+from netprobe.verify.comparison import ComparisonOptions
 from netprobe.verify.correlate import correlate
 from netprobe.verify.libraries.library import Library, LibrarySession
 from netprobe.verify.run import Contender, Contenders, VerifyOptions, run_verify
@@ -140,7 +140,7 @@ class Times:
 def race(
     session: LibrarySession, fleet: Fleet, orders: Sequence[Names], size_bytes: int, repeats: int
 ) -> Times:
-    """Each random order ``repeats`` times, a trial of netprobe's and one of the rack order beside each two."""
+    """Each random order ``repeats`` times, a trial of netprobe's and one of the rack order for each two."""
     times = Times(netprobe=[], racks=[], random=[[] for _ in orders])
 
     def trial(order: Names) -> float:
@@ -254,7 +254,9 @@ def prediction(fleet: Fleet, options: argparse.Namespace) -> None:
     predicted = [shared_time_s(model, order, fleet.capacity, size) for order in orders]
     contenders = Contenders(
         proposed=Contender(name="netprobe", order=tuple(fleet.indices(fleet.order))),
-        baselines=(Contender(name="dearest", order=tuple(fleet.indices(orders[int(np.argmax(predicted))]))),),
+        baselines=(
+            Contender(name="most expensive", order=tuple(fleet.indices(orders[int(np.argmax(predicted))]))),
+        ),
         surveyed=tuple(
             Contender(name=str(i), order=tuple(fleet.indices(order))) for i, order in enumerate(orders)
         ),
@@ -265,7 +267,9 @@ def prediction(fleet: Fleet, options: argparse.Namespace) -> None:
         lambda _up: contenders,
         parse_via(fleet.lab.via_template),
         ScanOptions(python=sys.executable),
-        VerifyOptions(size_bytes=size, contest=ContestOptions(time_s=options.prediction_time, precision=1.0)),
+        VerifyOptions(
+            size_bytes=size, comparison=ComparisonOptions(time_s=options.prediction_time, precision=1.0)
+        ),
     )
     if outcome.stopped is not None:
         raise SystemExit(f"the agents stopped: {outcome.stopped}")

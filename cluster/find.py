@@ -51,7 +51,7 @@ def find_groups(
     distance_s: (N, N) denoised and complete; raw_distance_s: (N, N) ``[src, dst]`` as measured, NaN where
     missing; both in the same order of hosts, any unit. method: "natural" (by evidence), "sqrt" (PLink's
     k = round(sqrt N), with ``elasticity`` 1.0 to 2.0), or "auto": natural groups where there is locality, and
-    even ones of PLink's number where there is none to lose. k: form this many groups.
+    PLink's even ones where there is none. k: form this many groups.
 
     With the natural method and no ``k``, hosts without usable locality come back as one group. Groups requested
     by ``k`` or by method "sqrt" are formed whatever the verdict is. Where groups are nested (racks in rows) the

@@ -19,10 +19,10 @@ def denoise(
 ) -> NDArray[np.float64]:
     """(N, N) symmetric distances of ``[src, dst]`` ones with NaN where missing, in the same unit.
 
-    One run of the method with its habitual weights and nothing held out: quick enough to be asked for
-    while a scan is running. `fit_embedding` gives what a map needs.
+    One run of the method with its default weights and nothing held out: quick enough to be called
+    while a scan is running. A map needs `fit_embedding`.
 
-    Raises InputError for a matrix that is none, or a host without any measured distance.
+    Raises InputError for a bad matrix, or a host without any measured distance.
     """
     matrix = check_matrix(distance_s)
     prepared = prepare(matrix, larger_direction=method == "plink")

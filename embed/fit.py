@@ -42,7 +42,7 @@ _FEWEST_AT_ONCE = 128
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Trial:
-    """What held-out pairs said: the mix for the final run, their errors (log), and their doubt."""
+    """What the held-out pairs decided: the mix for the final run, their errors (log), and their doubt."""
 
     mix: Mix
     median_relative_error: float | None
@@ -57,10 +57,10 @@ def fit_embedding(distance_s: NDArray[np.float64], *, options: EmbedOptions, see
     missing; the diagonal is not looked at. Zero is a real distance. One missing direction is taken from the
     other. Any N from 1 on.
 
-    `EmbedOptions` and docs/mapping.md tell the methods apart. The result depends on the matrix, the options
+    `EmbedOptions` and docs/mapping.md distinguish the methods. The result depends on the matrix, the options
     and the seed only, and not on the order of the hosts.
 
-    Raises InputError for a matrix that is none, or a host without any measured distance; PlatformError
+    Raises InputError for a bad matrix, or a host without any measured distance; PlatformError
     when torch was asked for and is not installed.
     """
     matrix = check_matrix(distance_s)
@@ -127,9 +127,9 @@ def fitting_cap(ordered: Prepared, options: EmbedOptions, *, seed: int) -> float
 
 
 def run(ordered: Prepared, options: EmbedOptions, *, seed: int) -> tuple[Candidates, _Trial]:
-    """The parts of a matrix in canonical order, and what pairs hidden from a second run say of them.
+    """The candidates of a matrix in canonical order, and how well a second run predicts pairs hidden from it.
 
-    The two runs know nothing of each other, and in a large fleet go on at once.
+    The two runs are independent, and in a large fleet they are concurrent.
     """
     denoiser = DENOISERS[options.method]
     hidden = hold_out(ordered.measured, share=options.held_out, seed=seed)

@@ -3,7 +3,7 @@
 A second run of the method does not see some measured pairs. Their errors, each divided by how doubtful the
 method itself was about that pair, are spread as those of any other unseen pair are (Vovk et al. 2005; Lei et
 al. 2018, with a scale a pair): their 90 per cent quantile makes an interval that holds nine of ten unseen
-readings, whatever the noise is like, as long as the pairs that were not measured are no special ones.
+readings, for any noise, as long as the choice of measured pairs does not depend on their distances.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The denoisers behind one Protocol: what each makes of a matrix, before candidates are mixed.
+"""The denoisers behind one Protocol: their candidates, before these are mixed.
 
     plink        equation 4.1 as published (Luo 2020, section 4.2.1)
     huber        the same objective with heights under Huber's loss, on capped distances
@@ -6,7 +6,7 @@
     block        block smoothing
     ensemble     the last two, and the embedding, mixed in the logarithm
 
-All but plink cap outliers first; the last three also level what single hosts add (see `heights`).
+All but plink cap outliers first; the last three also remove what single hosts add (see `heights`).
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _MOST_ITERATIONS = {512: 120, 1 << 30: 50}
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Candidates:
-    """What a method makes of N hosts, in units of the median.
+    """The result of a method for N hosts, in units of the median.
 
-    levels: candidates, each (N, N) complete: log(distance + LEAST_DISTANCE). heights: (N,) what hosts add
-    to the candidates, relative to their likes. spread: (N, N) doubt about a level, a standard deviation.
+    log_distances: the candidates by name, each (N, N) complete: log(distance + LEAST_DISTANCE). heights: (N,) what
+    hosts add to them, relative to similar hosts. spread: (N, N) doubt, the standard deviation of a log distance.
     fit, fitted: coordinates, and what they were fitted to; None without coordinates. smoothed: what `smooth` makes
     of ``fitted``, where that is known.
     """
@@ -87,7 +87,7 @@ def block(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Candidates
 
 
 def ensemble(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Candidates:
-    """Forest, blocks and embedding, each on the same capped and levelled distances; kriging in the wide area.
+    """Forest, blocks and embedding, each on the same distances, capped and without heights; kriging in the wide area.
 
     Above 512 hosts the embedding is no candidate: trees and blocks need no help there, and it is the slowest.
     """
@@ -136,7 +136,7 @@ def embedded_model(fit: AdamFit, alpha: float) -> NDArray[np.float64]:
 
 
 def with_coordinates(candidates: Candidates, *, options: EmbedOptions, seed: int) -> Candidates:
-    """The parts with coordinates and heights of what they were fitted to, where the method has none of its own."""
+    """The candidates with coordinates and heights of what they were fitted to, where the method has none of its own."""
     if candidates.fit is not None:
         return candidates
     assert candidates.fitted is not None
@@ -153,7 +153,7 @@ def with_coordinates(candidates: Candidates, *, options: EmbedOptions, seed: int
 def _reduced(prepared: Prepared, options: EmbedOptions) -> tuple[Prepared, NDArray[np.float64]]:
     capped = winsorise(prepared, factor=options.winsorise)
     if options.winsorise >= LOOSE_CAP:
-        # Without racks there is nothing that a height could be told by.
+        # Without racks there is nothing to compare a height with.
         return capped, np.zeros(len(capped.distance))
     heights = relative_heights(capped)
     return without_heights(capped, heights), heights
@@ -181,9 +181,9 @@ def _structured(
 def _blocks_of_the_far(
     log_distances: dict[str, NDArray[np.float64]], measured: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """(N, N) the blocks' levels, drawn to the forest's the more, the nearer it puts a measured pair.
+    """(N, N) log distances of the blocks, the closer to the forest's, the nearer it puts a measured pair.
 
-    The forest tells racks apart that the neighbourhoods of blocks reach across; blocks tell far pairs apart that
+    The forest separates racks that the neighbourhoods of blocks reach across; blocks separate far pairs that
     no tree fits. From the forest's nearest pair to its typical one the share of the blocks grows as a square.
     """
     forest, blocks = log_distances["ultrametric"], log_distances["block"]

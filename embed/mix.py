@@ -1,12 +1,12 @@
-"""From candidates to one distance: how much of each, and which heights stay, judged on hidden pairs.
+"""From candidates to one distance: how much of each, and which heights are kept, judged on hidden pairs.
 
-Candidates are averaged in the logarithm. The habitual weights are 0.7 for the forest, 0.3 for the blocks
-and none for the embedding; other weights are taken only where the hidden pairs speak for them by three
-standard errors and five per cent. In the wide area, where kriging is a candidate, it is the habit.
+Candidates are averaged in the logarithm. The default weights are 0.7 for the forest, 0.3 for the blocks
+and none for the embedding; other weights are taken only where the hidden pairs support them by three
+standard errors and five per cent. In the wide area, where kriging is a candidate, it is the default.
 
-A height within what readings vary by says nothing about where a host stands, and is levelled out of the
-distances; a host slow beyond that keeps its excess, for every plan pays it. Where levelling makes the hidden
-pairs clearly worse predicted, all heights stay.
+A height within what readings vary by says nothing about where a host stands, and is removed from the
+distances; a host slow beyond that keeps its excess, because every plan pays it. Where removing heights makes the
+predictions of hidden pairs clearly worse, all heights are kept.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _STANDARD_ERRORS = 3.0
 _LEAST_GAIN = 0.05
 # Errors count as their square up to this many medians, then linearly (Huber 1964).
 _ROBUST = 2.0
-# Levelling may make the median error this much larger before all heights stay.
-_LEVELLING_COST = 1.5
-# A height below this many deviations of a reading is levelled, and from twice as many on it stays whole.
-_LEVELLED = 2.0
+# Removing heights may make the median error this much larger before all heights are kept.
+_REMOVAL_COST = 1.5
+# A height below this many deviations of a reading is removed, and from twice as many on it is kept whole.
+_REMOVED_BELOW = 2.0
 _FEWEST_FOR_NOISE = 5
 
 
@@ -49,9 +49,9 @@ class Mix:
 
 
 def choose(candidates: Candidates, distance: NDArray[np.float64], hidden: NDArray[np.bool_]) -> Mix:
-    """The mix for a method, by pairs its ``parts`` did not see.
+    """The mix for a method, by pairs that its ``candidates`` did not see.
 
-    distance: (N, N) in the unit of the parts; hidden: (N, N) upper triangle of pairs to judge by.
+    distance: (N, N) in the unit of the candidates; hidden: (N, N) upper triangle of pairs to judge by.
     """
     names = tuple(candidates.log_distances)
     default = _default_weights(names)
@@ -66,7 +66,7 @@ def choose(candidates: Candidates, distance: NDArray[np.float64], hidden: NDArra
     mix = Mix(weights=_weights(candidates, truth, pairs, default), all_heights=True, noise=noise)
     flat = Mix(weights=mix.weights, all_heights=False, noise=noise)
     medians = [float(median(np.abs(truth - _log_distance(candidates, one, pairs)))) for one in (mix, flat)]
-    return mix if medians[1] > _LEVELLING_COST * medians[0] else flat
+    return mix if medians[1] > _REMOVAL_COST * medians[0] else flat
 
 
 def mixed(candidates: Candidates, mix: Mix) -> NDArray[np.float64]:
@@ -143,7 +143,9 @@ def _log_distance(candidates: Candidates, mix: Mix, where: Pairs | None) -> NDAr
     log_distance = sum(
         weight * candidates.log_distances[name][some] for name, weight in mix.weights.items() if weight
     )
-    heights = candidates.heights if mix.all_heights else _beyond(candidates.heights, _LEVELLED * mix.noise)
+    heights = (
+        candidates.heights if mix.all_heights else _beyond(candidates.heights, _REMOVED_BELOW * mix.noise)
+    )
     return _with_heights(np.asarray(log_distance), _of_pairs(heights, where))
 
 

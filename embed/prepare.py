@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.core.errors import InputError
+from netprobe.core.numeric.distances import checked_distances
 from netprobe.core.numeric.medians import median
 
 # Two directions whose mean is more than this above the smaller, and more than those of most pairs are, are
@@ -18,7 +19,7 @@ _DIRECTION_SLACK = 1.25
 _MOST_SLACK = 2.0
 # Fewer pairs than this do not say what noise is.
 _FEWEST_FOR_SLACK = 20
-# A cap looks at this many intermediate hosts at most: beyond it costs more than it tells.
+# A cap looks at this many intermediate hosts at most: more cost more than they add.
 _INTERMEDIATES = 128
 # More than what single precision rounds.
 _MARGIN = 1e-5
@@ -48,16 +49,7 @@ def check_matrix(distance_s: NDArray[np.float64]) -> NDArray[np.float64]:
     Raises InputError when it is not a square matrix of non-negative numbers or NaN, or when a host has no
     measured cell at all (such a host must be left out first).
     """
-    matrix = np.array(distance_s, dtype=np.float64)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
-        raise InputError(f"a distance matrix must be square and not empty, this one is {matrix.shape}")
-    np.fill_diagonal(matrix, np.nan)
-    if np.isinf(matrix).any() or (matrix < 0).any():
-        row, column = np.argwhere(np.isinf(matrix) | (matrix < 0))[0]
-        raise InputError(
-            f"distance [{row}, {column}] is {matrix[row, column]}; "
-            "it must be finite and not negative, or NaN for a missing one"
-        )
+    matrix = checked_distances(distance_s)
     known = np.isfinite(matrix)
     lonely = np.flatnonzero(~(known | known.T).any(axis=1))
     if len(matrix) > 1 and len(lonely):
@@ -72,7 +64,7 @@ def prepare(matrix: NDArray[np.float64], *, larger_direction: bool) -> Prepared:
 
     With ``larger_direction`` a pair gets the larger of its directions (section 4.2.1 of the dissertation);
     otherwise their mean, but at most 1.25 times the smaller, or as many times as the directions of most
-    pairs differ by where that is more. One missing direction is no loss.
+    pairs differ by where that is more. A missing direction is taken from the other.
     """
     there = np.where(np.isnan(matrix), matrix.T, matrix)
     back = there.T
@@ -88,7 +80,7 @@ def prepare(matrix: NDArray[np.float64], *, larger_direction: bool) -> Prepared:
 
 
 def _direction_slack(there: NDArray[np.float64]) -> float:
-    """How many times the smaller direction the mean of both may be: noise that all pairs have is no disturbance.
+    """How many times the smaller direction the mean of both may be: noise that all pairs have is not a disturbance.
 
     A fixed bound would make the smaller of two noisy readings of the pair, and throw the other one away. One
     robust deviation of the logarithm of their ratio is two of the mean's above the smaller.
@@ -101,9 +93,9 @@ def _direction_slack(there: NDArray[np.float64]) -> float:
 
 
 def canonical_order(prepared: Prepared) -> NDArray[np.intp]:
-    """(N,) an order of the hosts that depends on their distances alone, whatever order they came in.
+    """(N,) an order of the hosts that depends on their distances alone, not on their original order.
 
-    Whatever is random, or looks at some hosts only, is done in this order, so that no result depends on the
+    Whatever is random, or uses some hosts only, is done in this order, so that no result depends on the
     order of a hosts file. Hosts whose distances are the same in every respect looked at keep theirs.
     """
     measured = prepared.measured
@@ -137,7 +129,7 @@ def winsorise(prepared: Prepared, *, factor: float) -> Prepared:
 
     In an ultrametric d(i, j) <= max(d(i, v), d(v, j)) for every v. The cap is ``factor`` times the k-th
     smallest of these bounds, k = sqrt(N) / 2, so one disturbed bound lowers nothing, and a host or a rack
-    that is far from all the others stays far. A host that is slow even towards its nearest neighbour may be
+    that is far from all the others remains far. A host that is slow even towards its nearest neighbour may be
     as much too far from everybody: that excess is added to the bounds, d(i, v) + e(j) and d(v, j) + e(i).
     """
     n = len(prepared.distance)

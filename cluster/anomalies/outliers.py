@@ -2,7 +2,7 @@
 
 A host's place is its group: what is expected of a pair is the typical distance of the two groups, or of the
 group itself. A host is named when most of its links are slower than that by one factor that other hosts do
-not show, or by one delay: beside far links a delay is no factor, and shows on the near ones. A link is named
+not show, or by one delay: a delay is no factor of far links, and shows on the near ones. A link is named
 when it is slower than both its ends explain. The thresholds are multiples of the median absolute deviation (Hampel
 1974); the rules are netprobe's own.
 """
@@ -18,10 +18,10 @@ from netprobe.cluster.distances.coverage import is_sparse
 from netprobe.cluster.distances.pairs import ends_of, symmetric
 from netprobe.core.numeric.medians import median, row_medians
 
-# Named from these effects on, and from this many robust standard deviations of its likes.
-_HOST_RATIO, _LINK_RATIO, _WAY_RATIO = 1.25, 2.0, 1.5
+# Named from these effects on, and from this many robust standard deviations of the others.
+_HOST_RATIO, _LINK_RATIO, _DIRECTION_RATIO = 1.25, 2.0, 1.5
 _HOST_SIGMAS, _LINK_SIGMAS = 5.0, 8.0
-# The spread of likes is never held to be less than this (log units): fleets without noise have none.
+# The spread is at least this (log units): fleets without noise have none.
 _LEAST_SPREAD = 0.02
 # Links are judged where both ends have this many, or all, of their pairs measured.
 _LEAST_READINGS = 8
@@ -73,7 +73,7 @@ class OutlierSet:
 
 
 def find_outliers(raw_distance_s: NDArray[np.float64], labels: NDArray[np.int64]) -> OutlierSet:
-    """What stands out of (N, N) ``[src, dst]`` distances, NaN where missing, given the groups ``labels`` (N,).
+    """What stands out of (N, N) ``[src, dst]`` distances, NaN where missing, for the groups ``labels`` (N,).
 
     Distances in seconds, or in any unit: what is found does not depend on it. Raises InputError for a bad matrix.
     """
@@ -81,7 +81,7 @@ def find_outliers(raw_distance_s: NDArray[np.float64], labels: NDArray[np.int64]
     np.fill_diagonal(raw, np.nan)
     matrix = symmetric(raw)
     positive = matrix[np.isfinite(matrix) & (matrix > 0)]
-    unplaced = is_sparse(raw) and len(np.unique(labels)) == 1  # what is near and what far is not known
+    unplaced = is_sparse(raw) and len(np.unique(labels)) == 1  # near and far are not known
     if len(matrix) < 4 or not len(positive) or unplaced:
         return OutlierSet(hosts=(), links=(), asymmetric=())
     floor = 1e-3 * median(positive)
@@ -105,7 +105,7 @@ def find_outliers(raw_distance_s: NDArray[np.float64], labels: NDArray[np.int64]
 
 
 def _expected(log_distance: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(N, N) median level of each pair's kind: inside any group, or between two groups.
+    """(N, N) median log distance of each pair's kind: inside any group, or between two groups.
 
     Groups too small to have a median of their own share that of all pairs inside, or all between.
     """
@@ -139,14 +139,14 @@ def block_medians(
     known = np.isfinite(pairs)
     ends = np.sort(np.stack([labels[first[known]], labels[second[known]]]), axis=0)
     block, values = ends[0] * k + ends[1], pairs[known]
-    # Sorted by block, and within a block by level, the median of each stands in its middle.
+    # Sorted by block, and within a block by value, the median of each is in its middle.
     order = np.lexsort([values, block])
     values = values[order]
     blocks, start, count = np.unique(block[order], return_index=True, return_counts=True)
     middle = (values[start + (count - 1) // 2] + values[start + count // 2]) / 2
     one, other = blocks // k, blocks % k
     large = np.minimum(sizes[one], sizes[other]) >= of_a_group
-    # A pair inside a group is told by both of its hosts.
+    # A pair inside a group counts for both of its hosts.
     enough = np.where(one == other, 2 * count, count * large) >= fewest
     table = np.full((k, k), np.nan)
     table[one[enough], other[enough]] = table[other[enough], one[enough]] = middle[enough]
@@ -228,7 +228,7 @@ def _asymmetric(raw: NDArray[np.float64], floor: float) -> tuple[OutlierDirectio
     known = np.isfinite(there)
     if not known.any():
         return ()
-    limit = max(np.log(_WAY_RATIO), _LINK_SIGMAS * _spread(there[known]))
+    limit = max(np.log(_DIRECTION_RATIO), _LINK_SIGMAS * _spread(there[known]))
     found = []
     for at in np.flatnonzero(known & (np.abs(there) > limit)).tolist():
         ends = (int(first[at]), int(second[at])) if there[at] > 0 else (int(second[at]), int(first[at]))

@@ -32,7 +32,7 @@ _APART = 2.0
 _LEAST_EXCESS = 0.25
 # A residual counts as its square up to this many deviations, then linearly (Huber 1964).
 _ROBUST = 2.0
-# The spread of like pairs is never held to be less than this (log units).
+# The spread of equivalent pairs is at least this (log units).
 _LEAST_SPREAD = 0.02
 # Values that are tried for what a host adds: quantiles of what its links are above the expected.
 _TRIED = np.linspace(0.02, 0.98, 49)
@@ -58,12 +58,12 @@ class _Places:
 
 
 def reassigned_hosts(raw_distance_s: Vector, labels: Labels) -> dict[int, int]:
-    """Slow hosts that stand in another's group or alone, and the group that each of them belongs to.
+    """Slow hosts that are alone or in another's group, and the group that each of them belongs to.
 
     raw_distance_s: (N, N) ``[src, dst]`` as measured, any unit, NaN where missing; labels: (N,) the finest
     groups, 0 to k - 1. A host is moved where one group explains its row, but for one delay or one factor, as
-    well as other hosts' groups explain theirs, and clearly better than any other group does. Of a host that is
-    as slow as its readings are rough nobody can tell, and it stays where it is. Raises InputError for a bad matrix.
+    well as other hosts' groups explain theirs, and clearly better than any other group does. A host whose
+    delay is no larger than the noise of its readings is not moved. Raises InputError for a bad matrix.
     """
     matrix = symmetric(raw_distance_s)
     positive = matrix[np.isfinite(matrix) & (matrix > 0)]
@@ -89,7 +89,7 @@ def reassigned_hosts(raw_distance_s: Vector, labels: Labels) -> dict[int, int]:
 
 
 def with_reassigned(tiers: list[Labels], moved: dict[int, int]) -> list[Labels]:
-    """The (N,) levels of nesting, finest first, with hosts ``moved`` to groups of the finest; none twice."""
+    """The (N,) tiers of nesting, finest first, with hosts ``moved`` to groups of the finest; none twice."""
     if not moved:
         return tiers
     finest = tiers[0]

@@ -99,13 +99,13 @@ def plus_plus(points: NDArray[np.float64], k: int, generator: np.random.Generato
         upto = np.cumsum(nearest)
         if upto[-1] > 0:
             # A draw at the very end may fall past the last point by rounding.
-            draws = np.searchsorted(upto, generator.random(trials) * upto[-1], side="right")
-            draws = np.minimum(draws, np.flatnonzero(nearest)[-1])
+            sampled = np.searchsorted(upto, generator.random(trials) * upto[-1], side="right")
+            sampled = np.minimum(sampled, np.flatnonzero(nearest)[-1])
         else:
-            draws = generator.choice(np.setdiff1d(np.arange(len(points)), chosen), 1)
-        left = np.minimum(nearest[:, None], squared_distances(points, points[draws], squares=squares))
+            sampled = generator.choice(np.setdiff1d(np.arange(len(points)), chosen), 1)
+        left = np.minimum(nearest[:, None], squared_distances(points, points[sampled], squares=squares))
         best = int(left.sum(axis=0).argmin())
-        chosen.append(int(draws[best]))
+        chosen.append(int(sampled[best]))
         nearest = left[:, best]
         nearest[chosen] = 0.0
     return np.asarray(points[chosen])

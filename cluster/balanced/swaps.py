@@ -3,7 +3,7 @@
 Lloyd's descent moves centres a little at a time, and never one from a pair of groups that share what should be
 one to a group that should be two. Such a swap (random swap: Franti 2018) is made here where it promises most by
 two sums that need no descent: what splitting a group along its longest axis saves, and what its points pay who
-go to their second nearest centre. Whether it keeps the promise, under limits of size too, a descent tells.
+go to their second nearest centre. A descent shows whether the gain is real, size limits included.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 SPARSE = 0.5
 """Below this share of measured pairs a matrix is sparse."""
 MOST_UNOBSERVED = 0.01
-"""Above this share of ``untold_share`` there are too few pairs to tell which groups are apart."""
+"""Above this share of `unobserved_share` there are too few pairs to separate the groups."""
 
 
 def is_sparse(raw_distance_s: NDArray[np.float64]) -> bool:
@@ -35,7 +35,7 @@ def unobserved_share(raw_distance_s: NDArray[np.float64], labels: NDArray[np.int
 
 
 def hidden_chance(raw_distance_s: NDArray[np.float64]) -> tuple[int, float]:
-    """A size, and how probable it is (0 to 1) that no pair inside a given group of that size was measured, by an (N, N)
+    """A size, and how probable it is (0 to 1) that no pair inside a group of that size was measured, by an (N, N)
     matrix, NaN where missing.
 
     The size is round(sqrt N), 3 at least; pairs are taken to be measured at random. Where that is probable,

@@ -1,6 +1,6 @@
-"""A distance matrix as clustering sees it: pairs of hosts, log distances, and what single hosts explain.
+"""Log distances of pairs of hosts, and the part that single hosts explain.
 
-A host with a slow card is far from everybody. That is no locality, so it has to be told apart: the distance
+A host with a slow card is far from everybody. That is not locality, so it is separated: the distance
 of a pair is first explained as the sum of one term a host (the heights of equation 4.1), and only what is
 left over can speak for or against groups.
 """
@@ -20,7 +20,7 @@ Vector = NDArray[np.float64]
 
 # Makes the logarithm of a zero distance finite; in units of the median.
 _LOG_OFFSET = 1e-3
-# A pair this many times further off than most pairs are, on the slow side, is held to be disturbed.
+# A pair this many times further off than most pairs are, on the slow side, counts as disturbed.
 _OUTLIER = 3.0
 # A pair counts as this many times further than its hosts' median pairs at most: further off it would draw the
 # fit to itself, and the fence with the fit.
@@ -85,9 +85,9 @@ class LogDistances:
     """The M = N (N - 1) / 2 pairs of a matrix, in scipy's condensed order, in units of the median distance.
 
     distance: (M,) with slow outliers capped and missing pairs filled by what their two hosts explain.
-    level: (M,) its logarithm.
+    log_distance: (M,) its logarithm.
     measured: (M,) which pairs were measured.
-    explained: (M,) the part of ``level`` that single hosts explain.
+    explained: (M,) the part of ``log_distance`` that single hosts explain.
     unexplained: the rest, on the measured pairs.
     effects: the fit of one term a host over the measured pairs.
     """
@@ -102,7 +102,7 @@ class LogDistances:
 
 
 def log_distances_of(matrix: NDArray[np.float64]) -> LogDistances | None:
-    """Levels of a `symmetric` (N, N) matrix in any unit; None when no pair is at a measured distance above zero.
+    """Log distances of a `symmetric` (N, N) matrix in any unit; None when no pair is at a measured distance above zero.
 
     The host terms are fitted to the distances themselves (delays add up), weighted as noise that grows with
     the distance asks for, while pairs far above the fit are pulled down to its fence.
@@ -152,7 +152,7 @@ def _without_gross(raw: Vector, ratio: NDArray[np.float64], effects: HostEffects
 
 
 def _floor(ratio: NDArray[np.float64]) -> float:
-    """A share of the typical distance to the nearest neighbour: one pair at no distance is no locality."""
+    """A share of the typical distance to the nearest neighbour: one pair at zero distance is not locality."""
     nearest = np.where(np.isfinite(ratio), ratio, np.inf).min(axis=1)
     return _FLOOR * median(nearest[np.isfinite(nearest)])
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.core.errors import InputError
+from netprobe.core.numeric.distances import checked_distances
 from netprobe.core.numeric.medians import median, row_medians
 
 Vector = NDArray[np.float64]
@@ -24,16 +24,7 @@ def symmetric(distance_s: NDArray[np.float64]) -> NDArray[np.float64]:
     A pair gets the mean of its directions, at most 1.25 times the smaller; a missing direction is taken
     from the other. Raises InputError when the matrix is not square, or holds an infinite or negative entry.
     """
-    matrix = np.array(distance_s, dtype=np.float64)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
-        raise InputError(f"a distance matrix must be square and not empty, this one is {matrix.shape}")
-    np.fill_diagonal(matrix, np.nan)
-    if np.isinf(matrix).any() or (matrix < 0).any():
-        row, column = np.argwhere(np.isinf(matrix) | (matrix < 0))[0]
-        raise InputError(
-            f"distance [{row}, {column}] is {matrix[row, column]}; "
-            "it must be finite and not negative, or NaN for a missing one"
-        )
+    matrix = checked_distances(distance_s)
     there = np.where(np.isnan(matrix), matrix.T, matrix)
     return of_directions(there, there.T)
 
@@ -66,10 +57,11 @@ def square(pairs: Vector, n: int) -> Vector:
 
 
 def far_hosts(matrix: Vector) -> NDArray[np.bool_]:
-    """(N,) which hosts are so far from everybody that their pairs tell nothing about anyone else's place.
+    """(N,) which hosts are so far from everybody that their pairs say nothing about the place of others.
 
     matrix: `symmetric`. A host with a sick card, or alone in another zone: even its nearest neighbour is
-    1.5 times further off than a typical pair is. What its pairs say is small beside what they vary by. No
+    1.5 times further off than a typical pair is. The differences between its pairs are smaller
+    than their noise. No
     host is far in a fleet of fewer than four, or where that would leave fewer than half of the hosts.
     """
     n = len(matrix)

@@ -1,1 +1,1 @@
-"""How right distances and groups are, held against the truth."""
+"""How right distances and groups are, compared with the truth."""

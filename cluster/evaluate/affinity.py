@@ -37,7 +37,7 @@ class Paia:
         return self.right / self.triplets if self.triplets else None
 
 
-def shared_levels(positions: Sequence[Position]) -> NDArray[np.int64]:
+def shared_depths(positions: Sequence[Position]) -> NDArray[np.int64]:
     """(N, N) length of the longest common prefix of each two positions; that of a host with itself is its own."""
     shared = np.zeros((len(positions), len(positions)), dtype=np.int64)
     for depth in range(1, max(map(len, positions), default=0) + 1):
@@ -54,7 +54,7 @@ def shared_levels(positions: Sequence[Position]) -> NDArray[np.int64]:
 
 
 def paia(distance: NDArray[np.float64], positions: Sequence[Position]) -> Paia:
-    """PAIA of N hosts in O(L N^2 log N) for positions of L levels.
+    """PAIA of N hosts in O(L N^2 log N) for positions of L tiers.
 
     distance: (N, N), row c as observer c has it, any unit, NaN where missing; the diagonal is not read.
     Raises InputError for a matrix of another shape.
@@ -62,16 +62,21 @@ def paia(distance: NDArray[np.float64], positions: Sequence[Position]) -> Paia:
     size = len(positions)
     if np.shape(distance) != (size, size):
         raise InputError(f"distances of shape {np.shape(distance)} for {size} positions")
-    shared = shared_levels(positions)
+    return paia_of_depths(distance, shared_depths(positions))
+
+
+def paia_of_depths(distance: NDArray[np.float64], shared: NDArray[np.int64]) -> Paia:
+    """The same for (N, N) ``shared``: the larger, the nearer two hosts are (`shared_depths`)."""
+    size = len(shared)
     others = ~np.eye(size, dtype=bool)
     triplets = right = ties = seen = 0
     for observer in range(size):
-        level = shared[observer][others[observer]]
+        depth_of = shared[observer][others[observer]]
         values = distance[observer][others[observer]]
         nearer = np.empty(0)
         counted = 0
-        for depth in np.unique(level)[::-1]:
-            here = level == depth
+        for depth in np.unique(depth_of)[::-1]:
+            here = depth_of == depth
             triplets += counted * int(here.sum())
             counted += int(here.sum())
             farther = values[here]

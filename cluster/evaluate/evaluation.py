@@ -1,6 +1,6 @@
-"""A matrix of distances and its groups, held against where the hosts really are.
+"""A matrix of distances and its groups, compared with where the hosts really are.
 
-PAIA is of section 6.2.5 of the dissertation; the other scores are named in `score`.
+PAIA is of section 6.2.5 of the dissertation; the other scores are defined in `agreement`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from netprobe.cluster.evaluate.repeated import RunToRun, run_to_run
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """A partition beside the classes of one level of the truth."""
+    """Agreement of a partition with the classes of one tier of the truth."""
 
     level: str
     classes: int
@@ -33,8 +33,8 @@ class Agreement:
 class Evaluation:
     """What `evaluate` found.
 
-    groups: how many there are; grouping: agreement of these groups with each level of the truth, outermost
-    first. linkage: the same for the matrix alone, cut by average linkage into as many groups as the level has
+    groups: how many there are; grouping: agreement of these groups with each tier of the truth, outermost
+    first. linkage: the same for the matrix alone, cut by average linkage into as many groups as the tier has
     classes; None where a distance is missing. run_to_run: None where it was not asked for, or impossible.
     """
 
@@ -58,7 +58,7 @@ def evaluate(
     """Score N hosts' distances and groups.
 
     distance: (N, N), any unit, NaN where missing; row c is what observer c has. labels: the group of each
-    host. positions: where each is, from the outside in; levels: a name for each level of the longest
+    host. positions: where each is, from the outside in; tiers: a name for each component of the longest
     position. clusterings: 0 for none. A host that is in no group belongs in a group of its own; its row of
     the matrix is missing and it takes no part in the clusterings.
 
@@ -69,15 +69,15 @@ def evaluate(
     inner = matrix[np.ix_(placed, placed)]
     complete = len(placed) > 1 and bool(_known(inner).sum() == len(placed) * (len(placed) - 1))
     classes = {name: [place[: depth + 1] for place in positions] for depth, name in enumerate(tiers)}
-    # A level at which all are together is only worth a line when there is no finer one.
-    told = [name for name in tiers if len(set(classes[name])) > 1] or list(tiers)[-1:]
+    # A tier at which all hosts share one class is reported only where there is no other.
+    reported = [name for name in tiers if len(set(classes[name])) > 1] or list(tiers)[-1:]
     return Evaluation(
         hosts=len(matrix),
         paia=paia(matrix, positions),
         groups=len(set(labels)),
-        grouping=tuple(_agreement(name, classes[name], labels) for name in told),
+        grouping=tuple(_agreement(name, classes[name], labels) for name in reported),
         linkage=tuple(
-            _agreement(name, classes[name], _linked(matrix, len(set(classes[name])))) for name in told
+            _agreement(name, classes[name], _linked(matrix, len(set(classes[name])))) for name in reported
         )
         if complete and len(placed) == len(matrix)
         else None,

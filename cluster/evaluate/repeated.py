@@ -1,4 +1,4 @@
-"""Run-to-run consistency: how alike many clusterings of the same distances are (dissertation, figure 4.4)."""
+"""Run-to-run consistency: how well repeated clusterings of the same distances agree (dissertation, figure 4.4)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Groups by evidence: how many there are, and of whatever sizes."""
+"""Natural groups: how many there are is decided by the evidence, and they may be of any sizes."""

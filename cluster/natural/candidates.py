@@ -1,4 +1,4 @@
-"""Which grouping to judge: those that different views of the readings suggest, and the best of them.
+"""Candidate partitions from several views of the readings, and the best of them, which is then tested.
 
 Netprobe's own choice; the trees are average linkage (Sokal and Michener 1958), the halves spectral bisection
 (Fiedler 1973).
@@ -34,11 +34,11 @@ def best_candidate(
     """The grouping whose score on the measured pairs is best; see `hierarchy` for the score.
 
     Candidates are the best cut of the tree on the denoised distances, that of the tree on the raw ones, and
-    the two halves that the leading eigenvector of nearness tells apart, which sees two groups where no
+    the two halves that the leading eigenvector of nearness separates, which detects two groups where no
     single pair can. Each is also improved by joining groups and moving hosts on what was measured alone. The
     first of equals is taken, and the denoised one stands as it is when it says that there is nothing.
     distance_s, raw_distance_s: (N, N) ``[src, dst]`` in seconds, complete and as measured (NaN where missing);
-    levels: of the raw distances, where they are known already.
+    log_distances: of the raw distances, where they are known already.
     """
     first = best_grouping(distance_s)
     n = len(raw_distance_s)

@@ -1,6 +1,6 @@
-"""Levels above and below a grouping: rows of racks, racks of a row.
+"""Tiers above and below a partition: rows of racks, racks of a row.
 
-Netprobe's own: the test of `judge` inside every group at once.
+Netprobe's own: the test of `locality_test` inside every group at once.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from netprobe.cluster.natural.candidates import best_candidate
 from netprobe.cluster.partition.hierarchy import hierarchy_of
 from netprobe.cluster.records import numbered_by_first_member
 
-# By a group's members: what `_look_into` gave.
+# By a group's members: the result of `_split_of`.
 Seen = dict[bytes, tuple[NDArray[np.int64], NDArray[np.float64] | None]]
 
 _TIERS = 3
-_DRAWS = 99
-_DRAWS_FINER = 39
-# Once the groups together are beyond chance, one of them is split at this level.
+_PERMUTATIONS = 99
+_PERMUTATIONS_FINER = 39
+# Once the groups together are beyond chance, one of them is split at this significance level.
 _OWN = 0.1
-# A group of fewer hosts than this is not looked into: no test could tell.
+# A group of fewer hosts than this is not examined: no test could decide.
 _FEWEST = 6
-# In a fleet of more hosts than this, groups of fewer than so many are let be: there are too many of them.
+# In a fleet of more hosts than this, groups of fewer than so many are not examined: there are too many of them.
 _LARGE, _FEWEST_LARGE = 256, 12
-# In a larger group so many pairs were measured that a tree sees what is there.
+# In a larger group enough pairs are measured for a tree.
 _LARGEST_JOINED = 128
 
 
@@ -50,9 +50,9 @@ def finer(
 ) -> NDArray[np.int64] | None:
     """Labels (N,) of the groups split where locality is found inside them, or None where it is in none.
 
-    Each group is looked at like a fleet of its own (see `judge`). The sum of what is seen in all of them must
-    be beyond chance at the verdict's level; then those are split that show it themselves. ``seen`` keeps what
-    was seen in a group, for the next level down looks at those again that were not split.
+    Each group is tested like a fleet of its own (see `locality_test`). The sum of their statistics must be
+    significant at the level of the verdict; then the groups that are significant themselves are split. ``seen``
+    caches the result of each group, because the next tier down tests those again that were not split.
     """
     found = labels.copy()
     splits: list[tuple[NDArray[np.intp], NDArray[np.int64]]] = []
@@ -83,14 +83,17 @@ def finer(
 def _split_of(
     distance_s: NDArray[np.float64], raw_distance_s: NDArray[np.float64], *, seed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """The best split of one group, and how it and matrices without locality look (see `judge`), if they can."""
+    """The best split of one group, and the standardised statistics of it and of permuted matrices.
+
+    None in place of the statistics where the pairs are too few.
+    """
     log_distances = log_distances_of(symmetric(raw_distance_s))
     if log_distances is None:
         return np.zeros(len(raw_distance_s), dtype=np.int64), None
     split = best_candidate(distance_s, raw_distance_s, log_distances=log_distances).labels
     few = is_sparse(raw_distance_s) and log_distances.n <= _LARGEST_JOINED
     table = permuted_statistics(
-        log_distances, split, seed=seed, permutations=_DRAWS_FINER, stop=False, joined=few
+        log_distances, split, seed=seed, permutations=_PERMUTATIONS_FINER, stop=False, joined=few
     )
     return split, None if table is None else standardised(table)
 
@@ -98,10 +101,10 @@ def _split_of(
 def coarser(
     raw_distance_s: NDArray[np.float64], labels: NDArray[np.int64], *, seed: int
 ) -> NDArray[np.int64] | None:
-    """(N,) labels of groups of groups, or None where the distances between groups are all alike.
+    """(N,) labels of groups of groups, or None where the distances between groups are all equal.
 
-    The mean log distances of pairs of groups are cut by average linkage. The step between the two levels of
-    the best cut is compared with those of matrices whose readings across groups are dealt out anew.
+    The mean log distances of pairs of groups are cut by average linkage. The best cut is compared with
+    those of matrices whose readings across groups are permuted.
     """
     matrix = symmetric(raw_distance_s)
     k = int(labels.max()) + 1
@@ -135,11 +138,11 @@ def coarser(
     if observed <= 0 or np.exp(step) < LEAST_CONTRAST:
         return None
     generator = np.random.default_rng(seed)
-    draws = _DRAWS if len(labels) <= _LARGE else _DRAWS_FINER
+    permutations = _PERMUTATIONS if len(labels) <= _LARGE else _PERMUTATIONS_FINER
     as_good = 0
-    for _ in range(draws):
+    for _ in range(permutations):
         as_good += best(generator.permutation(log_distance))[0] >= observed - 1e-12
-        if (as_good + 1) / (draws + 1) > SIGNIFICANCE:
+        if (as_good + 1) / (permutations + 1) > SIGNIFICANCE:
             return None
     return numbered_by_first_member(group[labels])
 
@@ -151,7 +154,7 @@ def nested_tiers(
     *,
     seed: int,
 ) -> list[NDArray[np.int64]]:
-    """Every level found, finest first: ``labels`` is one of them, and each is a refinement of the next.
+    """Every tier found, finest first: ``labels`` is one of them, and each is a refinement of the next.
 
     Distances are (N, N) ``[src, dst]`` in seconds, denoised and as measured (NaN where missing); labels are (N,).
     """

@@ -1,6 +1,7 @@
-"""Natural groups: as many as the distances give evidence for, of whatever sizes, and possibly just one.
+"""Natural groups: as many as the distances give evidence for, of any sizes, and possibly just one.
 
-Netprobe's own, on the score of `hierarchy` and the test of `judge`.
+The number of groups is decided here: `best_grouping` takes the cut with the best score (`partition.hierarchy`), and
+`keep_or_join` keeps it or joins all hosts in one group, by the verdict (`locality_test`). Netprobe's own.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ _EXCESS_ROUNDS = 3
 _LEAST_EXCESS = 0.02
 # Candidates kept in the evidence.
 _SHOWN = 8
-# Where no test can tell, groups this clear are kept all the same: for few hosts it costs nothing.
+# Where no test can decide, groups this clear are kept all the same: for few hosts it costs nothing.
 _CLEAR_CONTRAST = 1.5
 _CLEAR_P_VALUE = 1 / 3
 
 
 def natural_groups(distance_s: NDArray[np.float64], *, k: int | None = None, seed: int) -> Partition:
-    """Groups by evidence: the best cut of an average-linkage tree, or one group when it is no evidence.
+    """Groups by evidence: the best cut of an average-linkage tree, or one group where nothing supports it.
 
     distance_s: (N, N), any unit; NaN where missing. The cut with the best score (see `hierarchy`) is
     refined by k-means where that improves it, then tested as in `judge_locality` against this same matrix.
@@ -46,7 +47,7 @@ def natural_groups(distance_s: NDArray[np.float64], *, k: int | None = None, see
 
 
 def keep_or_join(grouping: Partition, verdict: Verdict) -> Partition:
-    """The grouping, or one group of all hosts when the verdict does not bear it out."""
+    """The grouping, or one group of all hosts when the verdict does not support it."""
     clear = (verdict.contrast or 0.0) >= _CLEAR_CONTRAST and (verdict.p_value or 1.0) <= _CLEAR_P_VALUE
     if grouping.k == 1 or verdict.locality == "found" or (verdict.locality == "cannot_tell" and clear):
         return grouping
@@ -59,7 +60,8 @@ def best_grouping(
 ) -> Partition:
     """The best-scored grouping, before any test; one group where no cut scores at all.
 
-    distance_s: (N, N) ``[src, dst]`` in seconds, NaN where missing; levels: of it, where they are known already.
+    distance_s: (N, N) ``[src, dst]`` in seconds, NaN where missing; log_distances: of it, where they
+    are known already.
     """
     matrix = symmetric(distance_s)
     n = len(matrix)
@@ -132,7 +134,8 @@ def _excess(log_distances: LogDistances, labels: NDArray[np.int64]) -> NDArray[n
     """(N,) delay by which a host is slow towards everybody, in units of the median; zero for most.
 
     A host with a slow card is far even from its own rack, and would be left alone by any tree. It shows: to
-    most hosts it is as much too far, compared with the groups' two levels, as it is to its nearest one.
+    most hosts it is as much too far, compared with the
+    typical distances inside and between groups, as it is to its nearest one.
     """
     n = log_distances.n
     first, second = ends_of(n)
@@ -165,7 +168,7 @@ def _step(log_distance: NDArray[np.float64], labels: NDArray[np.int64]) -> float
 
 
 def _candidates(hierarchy: Hierarchy) -> list[dict[str, object]]:
-    """The best-scored numbers of groups, in order of k: a second peak is a second level of nesting."""
+    """The best-scored numbers of groups, in order of k: a second peak is a second tier of nesting."""
     top = np.argsort(-hierarchy.score, kind="stable")[:_SHOWN]
     return [
         {"k": int(k), "score": round(float(hierarchy.score[k]), 9)}

@@ -1,4 +1,4 @@
-"""Do the groups come back when the readings are drawn anew? Resampling as Ben-Hur, Elisseeff and Guyon (2002) do."""
+"""Do the same groups come out of resampled readings? As in Ben-Hur, Elisseeff and Guyon (2002)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def stability_of(
     """How well as many groups, formed on resampled readings, agree with ``labels`` (N,).
 
     raw_distance_s: (N, N) ``[src, dst]``, NaN where missing. Every pair has two readings, one from each end;
-    a resample draws two of them with replacement, which is what another scan would vary by, and is cut into
+    a resample takes two of them with replacement, which imitates the variation between scans, and is cut into
     as many groups by average linkage on the readings alone. ``mean`` and ``least`` are of the Jaccard index
     of the pairs inside groups: 1 when the same pairs are together. None where no pair has two readings.
     """
@@ -40,7 +40,7 @@ def stability_of(
     kept = joined[first, second]
     together = labels[first] == labels[second]
     generator = np.random.default_rng(seed)
-    alike = []
+    agreements = []
     for _ in range(_RESAMPLES if len(raw) <= _LARGE else _RESAMPLES_LARGE):
         pick = generator.random(raw.shape) < 0.5
         there = np.where(pick[first, second], one_way, other_way)
@@ -50,5 +50,9 @@ def stability_of(
         log_distance = log_distances.log_distance + np.where(np.isfinite(change), change, 0.0)
         found = hierarchy_of(log_distance, log_distances.measured).cut(k)
         again = found[first] == found[second]
-        alike.append(float((together & again).sum()) / max(float((together | again).sum()), 1.0))
-    return {"mean": round(float(np.mean(alike)), 9), "least": round(min(alike), 9), "resamples": len(alike)}
+        agreements.append(float((together & again).sum()) / max(float((together | again).sum()), 1.0))
+    return {
+        "mean": round(float(np.mean(agreements)), 9),
+        "least": round(min(agreements), 9),
+        "resamples": len(agreements),
+    }

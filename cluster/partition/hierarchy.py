@@ -1,10 +1,10 @@
 """Average linkage on log distances, and how well each of its cuts explains them.
 
 The score of a partition is the correlation, over all pairs, between the log distance and "these two hosts
-are in different groups": 1 when pairs inside and pairs between form two clean levels, 0 when the partition
+are in different groups": 1 when pairs inside and pairs between form two clearly separate sets, 0 when the partition
 says nothing. A cut with too few groups has far pairs inside, one with too many has near pairs between, so
 the score has its maximum at the right number, and racks of any sizes can win it. For a nested structure
-the level that explains most of the log distances wins.
+the tier that explains most of the log distances wins.
 
 Average linkage is Sokal and Michener's (1958); the score is the cophenetic idea of Sokal and Rohlf (1962) for one cut.
 """
@@ -22,7 +22,7 @@ from netprobe.core.numeric.dendrogram import cut, joined_at
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# Levels that vary less than this (in log units, root mean square) are all the same.
+# Log distances that vary less than this (root mean square) count as equal.
 _FLAT = 1e-9
 # Trees of so many hosts are grown many at once.
 _SMALL = 40
@@ -77,7 +77,7 @@ def best_scores(log_distances: Vector, measured: Mask) -> Vector:
         return np.asarray(_scores(trees, shifted).max(axis=1))
     if n < 3:
         return np.zeros(len(log_distances))
-    # Negative scores of a few measured pairs are none.
+    # With few measured pairs scores may be negative: that counts as no score.
     best = _of_cuts(*_joined(trees, shifted, measured), shifted[:, measured]).max(axis=1)
     return np.asarray(np.maximum(best, 0.0))
 
@@ -110,7 +110,7 @@ def _average_linkages(matrices: Vector) -> Vector:
 
 
 def _scores(trees: Vector, log_distances: Vector) -> Vector:
-    """(D, N + 1) scores of the cuts of D trees, (D, N - 1, 4), grown on complete (D, M) levels."""
+    """(D, N + 1) scores of the cuts of D trees, (D, N - 1, 4), grown on complete (D, M) log distances."""
     n = trees.shape[1] + 1
     score = np.zeros((len(trees), n + 1))
     if n < 3:
@@ -126,7 +126,7 @@ def _scores(trees: Vector, log_distances: Vector) -> Vector:
 def _of_cuts(counts: Vector, sums: Vector, values: Vector) -> Vector:
     """(D, N - 2) scores of the cuts into N - 1 .. 2 groups, by what each merge brings together.
 
-    counts, sums: (D, N - 1) pairs, and the sum of their levels; values: (D, P) the levels of all pairs.
+    counts, sums: (D, N - 1) pairs, and the sum of their log distances; values: (D, P) those of all pairs.
     """
     pairs = values.shape[1]
     inside, inside_sum = np.cumsum(counts, axis=1)[:, :-1], np.cumsum(sums, axis=1)[:, :-1]
@@ -143,7 +143,7 @@ def _of_cuts(counts: Vector, sums: Vector, values: Vector) -> Vector:
 def partition_scores(values: Vector, between: Mask) -> Vector:
     """(D,) `partition_score` of one partition on D matrices.
 
-    values: (D, P) levels of the measured pairs; between: (P,) which of these join different groups.
+    values: (D, P) log distances of the measured pairs; between: (P,) which of these join different groups.
     """
     count = int(between.sum())
     if count in (0, len(between)):
@@ -157,7 +157,7 @@ def partition_scores(values: Vector, between: Mask) -> Vector:
 
 def partition_score(log_distance: Vector, measured: Mask, labels: NDArray[np.int64]) -> float:
     """The same score for any partition ``labels`` (N,), by (M,) condensed log distances and which are
-    measured; 0 when all pairs are of one kind or all levels are the same.
+    measured; 0 when all pairs are of one kind or all log distances are equal.
     """
     first, second = ends_of(len(labels))
     between = (labels[first] != labels[second])[measured]
@@ -171,7 +171,8 @@ def partition_score(log_distance: Vector, measured: Mask, labels: NDArray[np.int
 
 
 def _joined(trees: Vector, log_distances: Vector, measured: Mask) -> tuple[Vector, Vector]:
-    """(D, N - 1) how many measured pairs each merge of D trees brings together, and the sum of their levels."""
+    """(D, N - 1) how many measured pairs each merge of D trees brings together, and the sum of their
+    log distances."""
     count, merges = trees.shape[:2]
     ordered = trees.copy()
     # Merge number t at height t: heights that are equal, or rounded, decide nothing.

@@ -2,7 +2,7 @@
 
 Denoised distances blur what noise blurs, and where nine pairs in ten are missing the filled-in ones are
 guesses. Here the measured pairs alone decide: two groups are joined, or a host is moved to another group, while
-that raises the score of hierarchy.py (the correlation of the log distance with "in different groups"): greedy
+that raises the score of `hierarchy` (the correlation of the log distance with "in different groups"): greedy
 joins and moves, netprobe's own.
 """
 
@@ -25,7 +25,7 @@ _SHRINK = 8
 def regroup(log_distances: LogDistances | None, labels: NDArray[np.integer]) -> NDArray[np.int64]:
     """(N,) labels joined and moved until no step raises the score; ties go to the first.
 
-    levels: of the readings as they were measured, as `levels_of` gives them.
+    log_distances: of the readings as measured (`log_distances_of`).
     """
     found: NDArray[np.int64] = np.unique(labels, return_inverse=True)[1].astype(np.int64)
     if log_distances is None:
@@ -53,7 +53,7 @@ def regroup(log_distances: LogDistances | None, labels: NDArray[np.integer]) -> 
 def joined_scores(log_distances: LogDistances, values: NDArray[np.float64]) -> NDArray[np.float64]:
     """(D,) the score that joining groups, from single hosts on and as `regroup` does, comes to in D matrices.
 
-    values: (D, P) levels (log) of the measured pairs of ``levels``. Hosts are not moved. Where few pairs were
+    values: (D, P) log distances of the measured pairs of ``log_distances``. Hosts are not moved. Where few pairs were
     measured this sees groups that no tree does, for a tree has to fill the missing ones.
     """
     n = log_distances.n
@@ -109,7 +109,7 @@ def joined_scores(log_distances: LogDistances, values: NDArray[np.float64]) -> N
 
 
 class _Score:
-    """Score of a partition from its inside: how many measured pairs, and the sum of their levels."""
+    """Score of a partition by the number of measured pairs inside groups and the sum of their log distances."""
 
     def __init__(self, *, pairs: int, total: float, spread: float) -> None:
         self.pairs, self.total, self.spread = pairs, total, spread

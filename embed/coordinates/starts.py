@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-# In a larger fleet the few vectors that are wanted are sought alone.
+# In a larger fleet only the eigenvectors that are needed are computed.
 _LARGE = 256
 
 

@@ -1,10 +1,10 @@
 """Block smoothing: a denoiser that keeps the racks.
 
-Two hosts of one rack are equally far from every third host, so their rows of the matrix look alike. A pair
+Two hosts of one rack are equally far from every third host, so their rows of the matrix are similar. A pair
 is estimated by the average over pairs whose ends have rows like its own ends' rows. Unlike a Euclidean
-embedding of few dimensions this squashes nothing: the levels (inside a rack, between racks) are averages of
-measurements, a host that is like no other keeps its own readings, and a missing pair gets the average of
-its likes.
+embedding of few dimensions this squashes nothing: distances inside a rack and between racks are averages of
+measurements, a host similar to no other keeps its own readings, and a missing pair gets the average of
+similar pairs.
 
 Everything is done on log distances, for the noise of a round-trip time grows with it. Netprobe's own,
 after the neighbourhood smoothing of Zhang, Levina and Zhu (2017).
@@ -20,13 +20,13 @@ from netprobe.embed.prepare import Prepared
 
 # A zero distance (two machines on one board) is this far from nothing, in units of the median.
 LEAST_DISTANCE = 1e-3
-# Rows closer than this (in log units) always count as alike.
+# Rows closer than this (in log units) always count as equal.
 _LEAST_NOISE = 0.02
-# Width of the kernel in units of what chance does to a gap between two rows of one rack.
+# Width of the kernel in units of the random difference between two rows of one rack.
 _SLACK = 1.2
-# Third hosts that are asked how far apart two unmeasured ones are: beyond it costs more than it tells.
+# Third hosts used to judge two hosts without a reading; more cost more than they add.
 _WITNESSES = 64
-# A missing pair needs likes of this much weight in all before their average is believed.
+# A missing pair needs similar pairs of this much weight before their average is used.
 _ENOUGH_WEIGHT = 0.5
 _LARGEST_IN_DOUBLE = 512
 
@@ -34,7 +34,7 @@ _LARGEST_IN_DOUBLE = 512
 def smooth(prepared: Prepared) -> NDArray[np.float64]:
     """(N, N) denoised and complete distances in the unit of ``prepared``; symmetric, zero diagonal.
 
-    A missing pair whose likes were not measured either is averaged over wider and wider neighbourhoods, at
+    A missing pair without measured similar pairs is averaged over wider and wider neighbourhoods, at
     last over all pairs.
     """
     n = len(prepared.distance)
@@ -56,7 +56,7 @@ def smooth(prepared: Prepared) -> NDArray[np.float64]:
         estimate = np.where(holes, wider, estimate)
         holes &= support < _ENOUGH_WEIGHT
     if holes.any():
-        # Hosts without a common neighbour have no gap, however wide: what is left is the average of all.
+        # Hosts without a common neighbour have no finite difference: they get the average of all.
         wider, support = _average(log_distance, weight, np.ones((n, n)))
         estimate = np.where(holes, wider, estimate)
     distance = np.maximum(np.exp(estimate + centre) - LEAST_DISTANCE, 0.0)
@@ -77,7 +77,7 @@ def product(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.
 
 
 def row_similarity(difference: NDArray[np.float64], *, common: float) -> NDArray[np.float64]:
-    """(N, N) how much alike two rows are, 0 to 1, by their gaps over ``common`` hosts that both know."""
+    """(N, N) similarity of two rows, 0 to 1, by their differences over ``common`` hosts that both were measured to."""
     floor = _noise_floor(difference)
     return _kernel(difference, floor, _width(floor, common))
 
@@ -94,7 +94,7 @@ def row_differences(prepared: Prepared) -> tuple[NDArray[np.float64], float]:
 
 
 def _width(floor: float, common: float) -> float:
-    # A gap is a mean over the hosts both were measured to: the more of them, the less it varies by chance.
+    # A difference is a mean over the hosts both were measured to: the more of them, the less it varies.
     return float(floor * (2.0 / common) ** 0.25 * _SLACK)
 
 
@@ -124,11 +124,11 @@ def _row_differences(log_distance: NDArray[np.float64], weight: NDArray[np.float
 
 
 def _with_witnesses(difference: NDArray[np.float64], measured: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Raise the gap of two hosts that were not measured to each other to what third hosts say.
+    """Raise the difference of two hosts without a reading to what third hosts imply.
 
-    Gaps of complete rows obey the triangle inequality, gap(i, j) >= gap(j, k) - gap(i, k). With holes, two
-    hosts of different racks may share no row entry that tells them apart, while hosts like the one are seen
-    to be unlike the other. Two witnesses are needed, for a gap may itself be one of the misjudged ones.
+    Differences of complete rows obey the triangle inequality, d(i, j) >= d(j, k) - d(i, k). With holes, two
+    hosts of different racks may share no row entry that separates them, while hosts similar to one of them
+    differ from the other. Two witnesses are needed, because a difference may itself be misjudged.
     """
     n = len(difference)
     share = measured.sum() / max(n * (n - 1), 1)
@@ -153,7 +153,7 @@ def _with_witnesses(difference: NDArray[np.float64], measured: NDArray[np.bool_]
 
 
 def _noise_floor(difference: NDArray[np.float64]) -> float:
-    """How far apart two rows of one rack are by noise: the median host's gap to the row most like its own."""
+    """How much two rows of one rack differ by noise: the median host's least difference from another row."""
     away = np.where(np.eye(len(difference), dtype=bool), np.inf, difference)
     nearest = away.min(axis=1)
     nearest = nearest[np.isfinite(nearest)]
@@ -161,7 +161,7 @@ def _noise_floor(difference: NDArray[np.float64]) -> float:
 
 
 def _kernel(difference: NDArray[np.float64], floor: float, width: float) -> NDArray[np.float64]:
-    """(N, N) how much alike two rows are: 1 up to the noise floor, then falling as a Gaussian of ``width``.
+    """(N, N) similarity of two rows: 1 up to the noise floor, then falling as a Gaussian of ``width``.
 
     Without the floor the many hosts of other racks would outweigh the few of the own one in large fleets.
     """
@@ -172,7 +172,7 @@ def _kernel(difference: NDArray[np.float64], floor: float, width: float) -> NDAr
 def _average(
     log_distance: NDArray[np.float64], weight: NDArray[np.float64], kernel: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Kernel average of the levels over (a, b) near (i, j), and the kernel weight it rests on."""
+    """Kernel average of the log distances over (a, b) near (i, j), and the kernel weight it rests on."""
     if int(weight.sum()) == len(weight) * (len(weight) - 1):
         # Every pair counts: all of both kernels' weight, less what falls on the diagonal.
         whole = kernel.sum(axis=1)

@@ -1,10 +1,10 @@
 """The ultrametric estimate: a forest of average-linkage trees on log distances.
 
 Average linkage (Sokal and Michener 1958) on log distances, and for each pair the height at which its two
-hosts are joined: the mean over all pairs that the data centre's tree treats alike. One tree follows the
+hosts are joined: the mean over all pairs that the data centre's tree treats as equal. One tree follows the
 noise of the few pairs that are joined first; so many are grown, each on distances that were disturbed by as
 much noise as the first tree left over (a parametric bootstrap), and their heights are averaged (bagging,
-Breiman 1996). What all trees agree on stays; a doubtful join is spread over the levels it may belong to.
+Breiman 1996). What all trees agree on is kept; a doubtful join is spread over the tiers it may belong to.
 
 It fails where paths do not form a tree: then the block estimate (`smooth`) is the better half of the two.
 """
@@ -25,13 +25,13 @@ _DISTURBANCE = 0.7
 _MOST_TREES = 100
 _FEWEST_TREES = 14
 _CELLS = 40 * 256**2
-# So many cells of disturbed distances are drawn at once.
+# So many cells of disturbed distances are generated at a time.
 _CELLS_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Forest:
-    """level: (N, N) mean log distance at which two hosts join; spread: (N, N) its deviation over trees."""
+    """log_distance: (N, N) mean log distance at which two hosts join; spread: (N, N) its deviation over trees."""
 
     log_distance: NDArray[np.float64]
     spread: NDArray[np.float64]

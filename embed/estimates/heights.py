@@ -2,13 +2,13 @@
 
 Two hosts of one rack see every third host from the same place, so the difference of their rows is one
 constant: the difference of what their own stacks add. Rows are compared by shape (the spread of their
-difference, whatever its mean), hosts whose rows have one shape are taken for neighbours, and a host's height
-is the mean of its row less that of its neighbours' rows. A host that is like no other has no neighbour to
-be compared with, and its height is taken for zero: far away and slow cannot be told apart there.
+difference, and not its mean), hosts whose rows have one shape are taken for neighbours, and a host's height
+is the mean of its row less that of its neighbours' rows. A host similar to no other has no neighbour to
+be compared with, and its height is taken for zero: far away and slow cannot be distinguished there.
 
 The dissertation fits h_i of equation 4.1 together with the coordinates (section 4.2.1, after Vivaldi,
 Dabek et al. 2004). There the heights also take up the base round-trip time and much of what makes a rack a
-rack; levelled by such heights, racks are lost.
+rack; without such heights, racks are lost.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def relative_heights(prepared: Prepared, *, passes: int = 3) -> NDArray[np.float
     """(N,) what each host adds beyond hosts like it, in the unit of ``prepared``; may be negative.
 
     ``prepared`` should be free of heavy outliers (see `winsorise`). The first pass compares the distances
-    themselves, for a height is constant in them; later ones their logarithms, where the noise is more alike,
+    themselves, for a height is constant in them; later ones their logarithms, where the noise is more uniform,
     without the heights found so far, and add what is left of them.
     """
     n = len(prepared.distance)
@@ -74,7 +74,7 @@ def _shape_differences(
     *,
     complete: bool,
 ) -> NDArray[np.float64]:
-    """(N, N) spread of the difference of two rows over the ``shared`` hosts that both know, whatever its mean."""
+    """(N, N) spread of the difference of two rows over their ``shared`` hosts, its mean aside."""
     variance = product(log_distance, log_distance)
     variance *= -2.0
     squares = _over_shared(log_distance**2, weight, complete=complete)

@@ -1,8 +1,8 @@
 """Wide-area links: what neighbours say of a link beyond its place on the map, and how far to trust its reading.
 
-Between cities a link has a length of its own: cables bend, peers meet where they like. Hosts of like rows share
-much of that, so what the coordinates leave over is averaged over like pairs and added back (kriging with a trend:
-Matheron 1969, Cressie 1993). It needs no racks, and fails where no host has a like: there the coordinates stand.
+Between cities a link has a length of its own: cables bend, peers meet where they like. Hosts of similar rows share
+much of that, so what the coordinates leave over is averaged over similar pairs and added back (kriging with a trend:
+Matheron 1969, Cressie 1993). It needs no racks, and changes nothing where no two rows are similar.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from netprobe.core.numeric.medians import median
 from netprobe.embed.estimates.blocks import LEAST_DISTANCE, row_differences
 from netprobe.embed.prepare import Prepared
 
-# Width of the kernel in units of the median host's gap to the row most like its own.
+# Width of the kernel in units of the median host's difference from the row most similar to its own.
 _WIDTH = 0.5
-# Likes of this weight in all say that nothing is left over.
+# Prior weight of a zero remainder.
 _PRIOR_WEIGHT = 0.05
-# A reading this far (log units) above what its likes say, if they weigh enough, is a disturbed one.
+# A reading this far (log units) above what similar pairs say, if they weigh enough, is disturbed.
 _EXCESS = 0.2
 _EXCESS_WIDTH = 1.0
 _ENOUGH_WEIGHT = 0.3
 
 
 def kriged(prepared: Prepared, trend: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(N, N) log levels, complete: a complete ``trend`` and the kernel average of what it leaves over."""
+    """(N, N) log distances, complete: a complete ``trend`` and the kernel average of what it leaves over."""
     weight = prepared.measured.astype(np.float64)
     left = np.where(prepared.measured, np.log(prepared.distance + LEAST_DISTANCE) - trend, 0.0)
     kernel = _row_kernel(prepared, _WIDTH)
@@ -47,11 +47,11 @@ def direction_noise(matrix: NDArray[np.float64]) -> float:
 def shrunk_to_readings(
     prepared: Prepared, distance: NDArray[np.float64], *, error: float, noise: float
 ) -> NDArray[np.float64]:
-    """(N, N) ``distance`` with measured links drawn towards their own readings.
+    """(N, N) ``distance`` with measured links moved towards their own readings.
 
     error: deviation (log units) of readings from distances that did not see them; noise: that of a reading. What
     is not noise is the link's own length, so the reading counts 1 - noise^2 / error^2 (James and Stein 1961),
-    and the distance the rest. Where the likes of a link, its own reading aside, are a fifth below it in
+    and the distance the rest. Where pairs similar to a link, its own reading aside, are a fifth below it in
     the logarithm, it is a disturbed one and they take its place.
     """
     share = max(0.0, 1.0 - (noise / error) ** 2) if error > 0 else 0.0

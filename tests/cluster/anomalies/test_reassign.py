@@ -1,4 +1,4 @@
-"""A slow host stands in the group whose row it has; a host that is alone stays alone."""
+"""A slow host is reassigned to the group whose row it has; a host of its own rack is not moved."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_slow_host_is_in_its_own_rack(
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_slow_host_that_was_left_alone_is_brought_home(seed: int) -> None:
+def test_a_slow_host_that_was_left_alone_is_reassigned(seed: int) -> None:
     rtt, rack, host = fleet([8] * 4, [0] * 4, add_us=200.0, seed=seed)
     true = np.unique(rack, return_inverse=True)[1].astype(np.int64)
     labels = true.copy()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netprobe.cluster.evaluate.affinity import Position, paia, shared_levels
+from netprobe.cluster.evaluate.affinity import Position, paia, shared_depths
 from netprobe.core.documents.matrix import FloatMatrix
 from netprobe.core.errors import InputError
 
@@ -74,7 +74,7 @@ def test_neither_the_unit_nor_the_order_of_the_hosts_matters(
 
 def test_the_ends_of_the_scale() -> None:
     positions = [("a", "r"), ("a", "r"), ("a", "s"), ("b", "t"), ("b", "t")]
-    true: FloatMatrix = np.asarray(3.0 - shared_levels(positions), dtype=np.float64)
+    true: FloatMatrix = np.asarray(3.0 - shared_depths(positions), dtype=np.float64)
     assert paia(true, positions).paia == 1.0
     assert paia(-true, positions).paia == 0.0
     constant = paia(np.ones((5, 5)), positions)
@@ -94,7 +94,7 @@ def test_pairs_are_unordered_as_the_dissertation_counts_them() -> None:
 def test_a_thousand_hosts_are_counted_in_seconds() -> None:
     positions = [(str(i // 256), str(i // 64), str(i // 16)) for i in range(1024)]
     distance: FloatMatrix = (
-        np.float64(4) - shared_levels(positions) + np.random.default_rng(1).random((1024, 1024))
+        np.float64(4) - shared_depths(positions) + np.random.default_rng(1).random((1024, 1024))
     )
     began = time.process_time()
     found = paia(distance, positions)

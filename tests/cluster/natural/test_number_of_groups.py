@@ -140,7 +140,7 @@ def test_one_pair_at_no_distance_is_no_structure(same_rack: bool) -> None:
     assert adjusted_rand_score(rack, grouping.labels) == 1.0
 
 
-def test_islands_cannot_be_told_apart_or_together() -> None:
+def test_islands_can_be_neither_separated_nor_joined() -> None:
     rtt, rack = rack_rtt((8, 8), 1)
     apart = np.array(rack)[:, None] != np.array(rack)[None, :]
     rtt[apart] = np.nan
@@ -165,7 +165,7 @@ def test_racks_of_two_with_missing_pairs_come_out_as_far_as_they_were_measured(r
 
 def test_two_groups_at_a_contrast_of_1_3_are_found_under_heavy_noise() -> None:
     """24 hosts: bench/verdict.py has all sizes and more fleets."""
-    found, alike = 0, []
+    found, agreements = 0, []
     for seed in range(10):
         rng = np.random.default_rng(seed)
         group = rng.permutation(np.arange(24) % 2)
@@ -176,9 +176,9 @@ def test_two_groups_at_a_contrast_of_1_3_are_found_under_heavy_noise() -> None:
         np.fill_diagonal(rtt, 0.0)
         grouping, verdict = find_groups(denoise(rtt), rtt, seed=seed)
         found += verdict.locality == "found"
-        alike.append(adjusted_rand_score(group, grouping.labels))
+        agreements.append(adjusted_rand_score(group, grouping.labels))
     assert found >= 9
-    assert np.median(alike) > 0.7
+    assert np.median(agreements) > 0.7
 
 
 def test_groups_are_numbered_by_their_first_host_and_evidence_is_plain_json() -> None:
@@ -270,7 +270,7 @@ def test_hosts_on_one_board_are_at_no_distance_and_still_group() -> None:
     assert (verdict.locality, verdict.contrast) == ("found", None)
 
 
-def test_wrong_labels_are_not_borne_out() -> None:
+def test_wrong_labels_are_not_supported() -> None:
     rtt, _ = rack_rtt((6, 6, 4), 6)
     at_random = np.arange(16) % 3
     assert judge_locality(rtt, at_random, seed=0).locality == "none"

@@ -1,4 +1,4 @@
-"""Groups of fleets of which few pairs were measured: right, or not told."""
+"""Groups of fleets of which few pairs were measured: right, or no answer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def measured(share: float, seed: int) -> NDArray[np.float64]:
     return np.where(asked | asked.T, rtt_s, np.nan)
 
 
-def test_the_untold_share_counts_pairs_of_groups_that_never_met() -> None:
+def test_the_unobserved_share_counts_pairs_of_groups_that_never_met() -> None:
     labels = np.array([0, 0, 0, 1, 1, 2])
     raw = np.full((6, 6), np.nan)
     raw[0, 3] = 1.0  # groups 0 and 1 met, in one direction; 2 met nobody
@@ -38,18 +38,18 @@ def test_the_untold_share_counts_pairs_of_groups_that_never_met() -> None:
 
 @pytest.mark.parametrize("share", [0.02, 0.05, 0.1, 0.4])
 def test_few_pairs_give_the_racks_or_no_answer(share: float) -> None:
-    told = 0
+    found = 0
     for seed in range(4):
         raw = measured(share, seed)
         distance = smooth(winsorise(prepare(raw, larger_direction=False), factor=1.25))
         grouping, verdict = find_groups(distance, raw, seed=seed)
         if verdict.locality == "found":
-            told += 1
+            found += 1
             assert adjusted_rand_index(RACKS.tolist(), grouping.labels.tolist()) > 0.95
         else:
             assert grouping.k == 1
             assert verdict.locality == "cannot_tell" and "too few pairs" in verdict.text
-    assert told >= 3 if share == 0.4 else told == 0
+    assert found >= 3 if share == 0.4 else found == 0
 
 
 def test_no_locality_among_few_pairs_is_no_answer() -> None:
@@ -60,10 +60,10 @@ def test_no_locality_among_few_pairs_is_no_answer() -> None:
     missing[0, 3] = missing[3, 0] = True
     verdict = find_groups(np.full((6, 6), 300e-6), np.where(missing, np.nan, raw), seed=0)[1]
     assert (verdict.locality, "too few pairs" in verdict.text) == ("cannot_tell", True)
-    for n, share, told in ((6, 1.0, True), (64, 0.5, True), (16, 0.3, False), (1024, 0.1, True)):
+    for n, share, found in ((6, 1.0, True), (64, 0.5, True), (16, 0.3, False), (1024, 0.1, True)):
         missing = np.triu(np.random.default_rng(2).random((n, n)) >= share, 1)
         size, chance = hidden_chance(np.where(missing | missing.T | np.eye(n, dtype=bool), np.nan, 1.0))
-        assert size == max(3, round(n**0.5)) and (chance <= 0.025) == told
+        assert size == max(3, round(n**0.5)) and (chance <= 0.025) == found
 
 
 def test_no_link_is_slow_for_want_of_readings() -> None:

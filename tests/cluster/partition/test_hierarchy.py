@@ -12,7 +12,7 @@ from netprobe.cluster.distances.pairs import square
 from netprobe.cluster.partition.hierarchy import _average_linkages, best_scores, hierarchy_of, partition_score
 
 
-def drawn(n: int, seed: int, count: int = 3) -> np.ndarray:
+def random_log_distances(n: int, seed: int, count: int = 3) -> np.ndarray:
     """(count, M) log distances without ties."""
     return np.random.default_rng(seed).normal(0.0, 0.3, (count, n * (n - 1) // 2))
 
@@ -20,7 +20,7 @@ def drawn(n: int, seed: int, count: int = 3) -> np.ndarray:
 @settings(max_examples=25, deadline=None)
 @given(n=st.integers(2, 30), seed=st.integers(0, 1000))
 def test_trees_grown_at_once_are_scipys(n: int, seed: int) -> None:
-    log_distances = drawn(n, seed)
+    log_distances = random_log_distances(n, seed)
     log_distances -= log_distances.min()
     for tree, log_distance in zip(_average_linkages(square(log_distances, n)), log_distances):
         expected = linkage(log_distance, "average")
@@ -30,7 +30,7 @@ def test_trees_grown_at_once_are_scipys(n: int, seed: int) -> None:
 
 @pytest.mark.parametrize("n", [2, 3, 8, 40, 41])
 def test_scores_at_once_are_those_of_each_matrix_and_of_its_best_cut(n: int) -> None:
-    log_distances = drawn(n, n)
+    log_distances = random_log_distances(n, n)
     everything = np.ones(log_distances.shape[1], dtype=bool)
     for best, log_distance in zip(best_scores(log_distances, everything), log_distances):
         tree = hierarchy_of(log_distance, everything)

@@ -1,0 +1,26 @@
+"""The check that every distance matrix passes before it is computed with."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from netprobe.core.errors import InputError
+
+
+def checked_distances(distance: ArrayLike) -> NDArray[np.float64]:
+    """A float64 copy of ``distance`` (N, N), any unit, with NaN on the diagonal and where missing.
+
+    Raises InputError when it is not square, or has an infinite or negative entry.
+    """
+    matrix = np.array(distance, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
+        raise InputError(f"a distance matrix must be square and not empty, this one is {matrix.shape}")
+    np.fill_diagonal(matrix, np.nan)
+    if np.isinf(matrix).any() or (matrix < 0).any():
+        row, column = np.argwhere(np.isinf(matrix) | (matrix < 0))[0]
+        raise InputError(
+            f"distance [{row}, {column}] is {matrix[row, column]}; "
+            "it must be finite and not negative, or NaN for a missing one"
+        )
+    return matrix
