@@ -1,22 +1,11 @@
 """Solvers: from distances to plans, and the one public loader of plan documents.
 
-    ring.py        the ring solver: pure search, restarts, proof or bound     (numbers in, numbers out)
-    moves.py       2-opt, Or-opt, 3-opt and kicks on one ring: kernels
-    compiled.py    kernels made quick where numba is installed
-    construct.py   rings to start from, neighbour lists, costs in whole units
-    exact.py       proven best rings of a few hosts
-    bounds.py      lower bounds of any ring
-    onetree.py     Held and Karp's bound, for directed costs too
-    anneal.py      one run of annealing, for all that is no ring; anneal_kernels.py, the same for numba to compile
-    leaves.py      orders to start from: the leaves of the hierarchy
-    polish.py      the best order of a few hosts, by CP-SAT
-    candidates.py  given, leaf and sought orders of any algorithm             (numbers in, numbers out)
-    held_out.py    what they cost on readings that they were not sought on, and which to trust
-    figures.py     random orders
-    order.py       plans of kind ``order``                                    (hosts and costs to a document)
-    order_proof.py what such a plan says of itself, proved
-    costs/         what an order costs each algorithm of a collective       (numbers in, numbers out)
-    registry.py    the kinds of plans, load_plan, parse_plan
+    order/        plans of kind ``order``: the request, candidates, the choice between them, the document and its proof
+    search/       orders of low cost: rings, and annealing for every other algorithm     (numbers in, numbers out)
+    bounds/       what no ring costs less than                                           (numbers in, numbers out)
+    costs/        what an order costs each algorithm of a collective                     (numbers in, numbers out)
+    schedule/     what each rank sends and receives in a collective, and its proof
+    registry.py   the kinds of plans, load_plan, parse_plan
 
 A new kind of plan is a module that ends with one ``register`` call and is imported here.
 """

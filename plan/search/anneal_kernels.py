@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -238,3 +239,4 @@ def run_trees(
 KERNELS = ("moved", "keep", "run_rounds", "run_trees")
 ENTRIES = ("run_rounds", "run_trees")
 COMPILED: dict[str, Callable[..., object]] = {}
+PARTS: tuple[ModuleType, ...] = ()

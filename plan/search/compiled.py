@@ -1,11 +1,11 @@
 """One source for two speeds: kernels that run as plain Python, or compiled where numba is installed.
 
-A kernel is a function over flat sequences of numbers and other kernels of its module. As it stands it is plain
+A kernel is a function over flat sequences of numbers and other kernels. As it stands it is plain
 Python, for lists or arrays; `compiled_kernels` makes a compiled twin of a whole module, for arrays. Both do the same
 arithmetic in the same sequence, so they give the same results.
 
-A module of kernels says which they are (KERNELS, callees first), which are called from Python (ENTRIES), and
-which have a twin that compiles better (COMPILED).
+A module of kernels says which they are (KERNELS, callees first), which are called from Python (ENTRIES),
+which have a twin that compiles better (COMPILED), and which other modules hold some of them (PARTS).
 
 numba is the extra ``fast``. Importing it takes half a second, and compiling the kernels some seconds, once: they
 are kept in numba's cache, in NUMBA_CACHE_DIR, beside the module or, where that is not writable, in the user's cache
@@ -15,10 +15,11 @@ folder. So it is imported when there is enough to do, and never for a small flee
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib.util
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -43,11 +44,18 @@ def compiled_kernels(module: types.ModuleType) -> dict[str, Callable[..., Any]] 
     if numba.config.DISABLE_JIT:
         return None
     # A kernel finds the others by name: a twin of the module, in which the names are those of compiled ones.
-    scope = {**vars(module), **module.COMPILED}
+    scope: dict[str, Any] = {}
+    for part in (*module.PARTS, module):
+        scope |= vars(part)
+    scope |= module.COMPILED
+    digest = _digest((*module.PARTS, module))
     kernels: dict[str, Callable[..., Any]] = {}
     for name in module.KERNELS:
         plain = scope[name]
         twin = types.FunctionType(plain.__code__, scope, name, plain.__defaults__)
+        # numba's cache keeps a kernel with those that it calls in it, and looks at the kernel's own file only to see
+        # whether it has changed: under this name it is compiled anew when any of the files has.
+        twin.__qualname__ = f"{name}_{digest}"
         # One set of types each: left to itself numba compiles another one for each constant that is passed. Only what
         # Python calls gets a way in from there.
         inner = name not in module.ENTRIES
@@ -59,6 +67,11 @@ def compiled_kernels(module: types.ModuleType) -> dict[str, Callable[..., Any]] 
             made = numba.njit(kinds, **options)(twin)
         scope[name] = kernels[name] = made
     return kernels
+
+
+def _digest(modules: Sequence[types.ModuleType]) -> str:
+    """Of the sources of ``modules``."""
+    return hashlib.sha256("".join(map(inspect.getsource, modules)).encode()).hexdigest()[:12]
 
 
 def _kinds(names: Any, plain: Callable[..., Any]) -> tuple[Any, ...] | None:

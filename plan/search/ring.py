@@ -24,7 +24,7 @@ from netprobe.core.documents.plan import Objective
 from netprobe.core.errors import InputError
 from netprobe.plan.bounds.matrices import checked_costs
 from netprobe.plan.bounds.rings import bottleneck_lower_bound, sum_bound
-from netprobe.plan.search import moves
+from netprobe.plan.search import moves, ring_list
 from netprobe.plan.search.compiled import compiled_kernels, numba_is_installed
 from netprobe.plan.search.construct import linkage_leaves, nearest_neighbour, neighbours, padded, whole_units
 from netprobe.plan.search.exact import MAX_EXACT_HOSTS, best_sum_ring, least_largest_hop
@@ -290,10 +290,10 @@ class _Fleet:
             cost = np.where(cost > limit, cost + self.penalty, cost)
         plain = self.work.compiled is None
         run: dict[str, Any] = vars(moves) if self.work.compiled is None else self.work.compiled
-        rings = [moves.start(cost, self.near, order, self.seed, as_lists=plain) for order in starts]
+        rings = [ring_list.start(cost, self.near, order, self.seed, as_lists=plain) for order in starts]
         for ring in rings:
             run["improve_all"](ring)
-        ring = min(rings, key=lambda r: int(r.state[moves.TOTAL]))
+        ring = min(rings, key=lambda r: int(r.state[ring_list.TOTAL]))
         enough = -1 if limit is None or to_the_end else self.penalty - 1
         made = self._kick(run["search"], ring, kicks, enough)
         run["turn"](ring, len(cost) // 2)
@@ -301,7 +301,7 @@ class _Fleet:
         return [int(host) for host in ring.ring[: len(cost)]], made
 
     def _kick(
-        self, search: Callable[[moves.Ring, int, int], int], ring: moves.Ring, kicks: int, enough: int
+        self, search: Callable[[ring_list.Ring, int, int], int], ring: ring_list.Ring, kicks: int, enough: int
     ) -> int:
         """All the kicks, or as many as are made by the deadline."""
         if self.work.deadline == math.inf:

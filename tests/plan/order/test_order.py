@@ -26,8 +26,6 @@ from netprobe.plan import (
     prove_plan,
 )
 from netprobe.plan.costs import MODELS
-from netprobe.plan.order.advice import advise
-from netprobe.plan.order.choice import Choice, choose
 from netprobe.plan.search.ring import solve_ring
 from tests.plan.fleets import groups_of, named, order_plan, rack_fleet
 
@@ -256,69 +254,6 @@ def test_an_order_tuned_to_noise_is_not_taken() -> None:
     assert plan.held_out.cost_s < (plan.held_out.cost_given_s or 0.0) and "yours costs" in (plan.advice or "")
 
 
-@pytest.mark.parametrize(
-    ("costs", "held", "kind", "kept"),
-    [
-        ({"given": 2.0, "leaf": 1.5, "annealed": 1.0}, {}, "annealed", False),
-        ({"given": 1.0, "leaf": 1.5, "annealed": 1.0}, {}, "given", False),
-        (
-            {"given": 2.0, "leaf": 1.5, "annealed": 1.0},
-            {"given": 2, "leaf": 1.5, "annealed": 3},
-            "leaf",
-            False,
-        ),
-        (
-            {"given": 2.0, "leaf": 1.5, "annealed": 1.0},
-            {"given": 1.01, "leaf": 1, "annealed": 3},
-            "given",
-            True,
-        ),
-        # Two folds do not tell a few per cent: the leaf order is preferred unless the gain is plain.
-        (
-            {"given": 2.0, "leaf": 1.5, "annealed": 1.0},
-            {"given": 2, "leaf": 1, "annealed": 0.95},
-            "leaf",
-            False,
-        ),
-        (
-            {"given": 2.0, "leaf": 1.5, "annealed": 1.0},
-            {"given": 2, "leaf": 1, "annealed": 0.85},
-            "annealed",
-            False,
-        ),
-        # What would make the given order dearer on the map is no candidate.
-        (
-            {"given": 1.0, "leaf": 1.5, "annealed": 1.0},
-            {"given": 3, "leaf": 1, "annealed": 2},
-            "annealed",
-            False,
-        ),
-        ({"given": 2.0, "polished": 0.9, "annealed": 1.0}, {"given": 3, "annealed": 2}, "polished", False),
-    ],
-)
-def test_the_least_cost_on_readings_held_out_decides(
-    costs: dict[str, float], held: dict[str, float], kind: str, kept: bool
-) -> None:
-    choice = choose(costs, costs, held)
-    assert (choice.kind, choice.kept_original is not None) == (kind, kept)
-
-
-def test_where_slow_readings_repeat_all_readings_may_decide_for_the_annealed_order() -> None:
-    costs = {"given": 2.0, "leaf": 1.5, "annealed": 1.0}
-    for held, repeats, kind in (
-        ({"given": 2.0, "leaf": 1.0, "annealed": 0.95}, True, "annealed"),
-        ({"given": 2.0, "leaf": 1.0, "annealed": 1.01}, True, "annealed"),
-        ({"given": 2.0, "leaf": 1.0, "annealed": 1.2}, True, "leaf"),
-        ({"given": 2.0, "leaf": 1.0, "annealed": 0.95}, False, "leaf"),
-    ):
-        assert choose(costs, costs, held, slow_repeats=repeats).kind == kind
-    # By little on all readings as well: nothing speaks for it.
-    close = {"given": 2.0, "leaf": 1.05, "annealed": 1.0}
-    assert (
-        choose(close, close, {"given": 2.0, "leaf": 1.0, "annealed": 0.95}, slow_repeats=True).kind == "leaf"
-    )
-
-
 def test_bad_requests_of_algorithms_are_refused() -> None:
     cost = np.full((3, 3), 1e-4)
     for more, message in (
@@ -377,32 +312,6 @@ def test_a_plan_of_any_algorithm_is_checked_against_its_map() -> None:
         DocumentError, match="size_bytes is 5: a size was given, and the map knows no goodput"
     ):
         prove_against_map(plan.model_copy(update={"size_bytes": 5}), document)
-
-
-@pytest.mark.parametrize(
-    ("cost", "cost_given", "held", "same", "says"),
-    [
-        (
-            1.0,
-            1.0,
-            {"given": 1.004, "ring": 1.0},
-            False,
-            "either will do: to this algorithm both cost the same",
-        ),
-        (1.0, 1.5, {"given": 1.5, "ring": 1.0}, False, "use this order: yours costs 1.50x"),
-        (1.0, 1.5, {"given": 1.5, "ring": 1.0}, True, "keep your order"),
-        (1.0, 1.0, {}, False, "either will do: on the map both cost the same"),
-        (1.0, 1.02, {}, False, "either will do: on the map both cost the same"),
-        (1.0, 1.5, {}, False, "use this order; what it saves is what the map says"),
-    ],
-)
-def test_an_advice_does_not_send_one_to_an_order_that_is_no_better(
-    cost: float, cost_given: float, held: dict[str, float], same: bool, says: str
-) -> None:
-    text = str(
-        advise(Choice(kind="ring", why=""), cost, cost_given, held, is_original=same, why="of its hops")
-    )
-    assert text.startswith(says) and ("because of its hops" in text) == ("either" in text)
 
 
 def test_of_two_rings_alike_to_the_largest_hop_the_one_that_crosses_less_is_written_and_says_so() -> None:

@@ -1,0 +1,117 @@
+"""Which candidate is chosen, and what the user is advised."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from netprobe.plan.order.advice import Action, Advice, advice_of, advise
+from netprobe.plan.order.choice import Choice, choose
+from tests.plan.fleets import named, order_plan
+
+
+@pytest.mark.parametrize(
+    ("costs", "held", "kind", "kept"),
+    [
+        ({"given": 2.0, "leaf": 1.5, "annealed": 1.0}, {}, "annealed", False),
+        ({"given": 1.0, "leaf": 1.5, "annealed": 1.0}, {}, "given", False),
+        (
+            {"given": 2.0, "leaf": 1.5, "annealed": 1.0},
+            {"given": 2, "leaf": 1.5, "annealed": 3},
+            "leaf",
+            False,
+        ),
+        (
+            {"given": 2.0, "leaf": 1.5, "annealed": 1.0},
+            {"given": 1.01, "leaf": 1, "annealed": 3},
+            "given",
+            True,
+        ),
+        # Two folds do not tell a few per cent: the leaf order is preferred unless the gain is plain.
+        (
+            {"given": 2.0, "leaf": 1.5, "annealed": 1.0},
+            {"given": 2, "leaf": 1, "annealed": 0.95},
+            "leaf",
+            False,
+        ),
+        (
+            {"given": 2.0, "leaf": 1.5, "annealed": 1.0},
+            {"given": 2, "leaf": 1, "annealed": 0.85},
+            "annealed",
+            False,
+        ),
+        # What would make the given order dearer on the map is no candidate.
+        (
+            {"given": 1.0, "leaf": 1.5, "annealed": 1.0},
+            {"given": 3, "leaf": 1, "annealed": 2},
+            "annealed",
+            False,
+        ),
+        ({"given": 2.0, "polished": 0.9, "annealed": 1.0}, {"given": 3, "annealed": 2}, "polished", False),
+    ],
+)
+def test_the_least_cost_on_readings_held_out_decides(
+    costs: dict[str, float], held: dict[str, float], kind: str, kept: bool
+) -> None:
+    choice = choose(costs, costs, held)
+    assert (choice.kind, choice.kept_original is not None) == (kind, kept)
+
+
+def test_where_slow_readings_repeat_all_readings_may_decide_for_the_annealed_order() -> None:
+    costs = {"given": 2.0, "leaf": 1.5, "annealed": 1.0}
+    for held, repeats, kind in (
+        ({"given": 2.0, "leaf": 1.0, "annealed": 0.95}, True, "annealed"),
+        ({"given": 2.0, "leaf": 1.0, "annealed": 1.01}, True, "annealed"),
+        ({"given": 2.0, "leaf": 1.0, "annealed": 1.2}, True, "leaf"),
+        ({"given": 2.0, "leaf": 1.0, "annealed": 0.95}, False, "leaf"),
+    ):
+        assert choose(costs, costs, held, slow_repeats=repeats).kind == kind
+    # By little on all readings as well: nothing speaks for it.
+    close = {"given": 2.0, "leaf": 1.05, "annealed": 1.0}
+    assert (
+        choose(close, close, {"given": 2.0, "leaf": 1.0, "annealed": 0.95}, slow_repeats=True).kind == "leaf"
+    )
+
+
+@pytest.mark.parametrize(
+    ("cost", "cost_given", "held", "same", "action", "checked"),
+    [
+        (1.0, 1.0, {"given": 1.004, "ring": 1.0}, False, "either", True),
+        (1.0, 1.5, {"given": 1.5, "ring": 1.0}, False, "use", True),
+        (1.0, 1.5, {"given": 1.5, "ring": 1.0}, True, "keep", True),
+        (1.0, 1.0, {}, False, "either", True),
+        (1.0, 1.02, {}, False, "either", True),
+        (1.0, 1.5, {}, False, "use", False),
+    ],
+)
+def test_an_advice_does_not_send_one_to_an_order_that_is_no_better(
+    cost: float, cost_given: float, held: dict[str, float], same: bool, action: Action, checked: bool
+) -> None:
+    choice = Choice(kind="ring", why="")
+    found = advise(choice, cost, cost_given, held, is_original=same, why="of its hops")
+    assert (found.action, found.checked) == (action, checked)
+    assert ("because of its hops" in found.reason) == (action == "either")
+
+
+@pytest.mark.parametrize(
+    ("advice", "text"),
+    [
+        (
+            Advice(action="use", reason="yours costs 1.50x as much"),
+            "use this order: yours costs 1.50x as much",
+        ),
+        (Advice(action="use", reason="by the map", checked=False), "use this order; by the map"),
+        (Advice(action="either", reason="both: the same").adding("so"), "either will do: both: the same; so"),
+        (Advice(action="keep", reason="it is best"), "keep your order: it is best"),
+    ],
+)
+def test_the_sentence_of_a_document_gives_the_advice_back(advice: Advice, text: str) -> None:
+    plan = order_plan(named(2), np.full((2, 2), 1e-4))
+    assert str(advice) == text
+    assert advice_of(plan.model_copy(update={"advice": text})) == advice
+
+
+def test_a_plan_without_an_advice_or_with_an_unknown_one_has_none() -> None:
+    plan = order_plan(named(2), np.full((2, 2), 1e-4))
+    for text in (None, "", "use this ordering: it is new"):
+        assert advice_of(plan.model_copy(update={"advice": text})) is None
