@@ -66,7 +66,7 @@ class ScanProgress:
         elif isinstance(event, events.AgentsUp):
             self._update("probing", total=None, detail="")
             if self._progress is None:
-                from netprobe.report.units import count
+                from netprobe.core.units import count
 
                 agents = count(event.total, "agent")
                 self._output.note(f"{event.up} of {agents} up after {event.elapsed_s:.1f} s")

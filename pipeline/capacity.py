@@ -13,13 +13,13 @@ from netprobe.core.errors import DocumentError, NothingMeasuredError
 from netprobe.core.hosts import Host
 from netprobe.core.system.interrupts import signals_held
 from netprobe.core.text import listed
+from netprobe.core.units import count
 from netprobe.pipeline import files
 from netprobe.probe.capacity.estimate import Estimate, Estimates, estimate
 from netprobe.probe.capacity.run import CapacityOptions, CapacityOutcome, run_capacity
 from netprobe.probe.launchers.launch import Launcher
 from netprobe.probe.records.events import OnEvent, ignore
 from netprobe.probe.records.options import ScanOptions
-from netprobe.report.units import count
 
 ONE_GROUP = "the map has one group: hosts are measured among themselves, and there is no uplink to measure"
 KINDS = {"tx": "host_tx", "rx": "host_rx", "up": "group_up", "down": "group_down"}

@@ -19,6 +19,7 @@ from netprobe.core.documents.scan import Scan
 from netprobe.core.documents.verify import Verify
 from netprobe.core.errors import DocumentError, InfeasibleError, InputError
 from netprobe.core.hosts import Host, make_host, read_hosts_file
+from netprobe.core.units import count
 from netprobe.formats import format_named, writer_named
 from netprobe.pipeline import files
 from netprobe.pipeline.capacity import NoCapacityError, measure_capacity
@@ -41,7 +42,6 @@ from netprobe.probe.launchers.via import parse_via
 from netprobe.probe.records.events import OnEvent, ignore
 from netprobe.probe.records.options import ScanOptions
 from netprobe.probe.scan.estimate import PhaseEstimate
-from netprobe.report.units import count
 from netprobe.verify.comparison import ComparisonOptions
 from netprobe.verify.run import LEAST_HOSTS, VerifyOptions
 

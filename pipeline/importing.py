@@ -13,7 +13,8 @@ from netprobe.core.documents.matrix import FloatMatrix, empty_matrix
 from netprobe.core.documents.scan import Measurement, RttStatistics, Scan, ScannedHost, VisitTable
 from netprobe.core.errors import HostsError, InputError, NothingMeasuredError
 from netprobe.core.hosts import Host, check_hosts, make_host
-from netprobe.formats.matrix import ForeignMatrix, ReadOptions, Unit, read_matrix, unit_named
+from netprobe.core.units import Unit, unit_named
+from netprobe.formats.matrix import ForeignMatrix, ReadOptions, read_matrix
 from netprobe.formats.matrix.read import MAX_BYTES
 
 METHOD = "imported"
@@ -26,7 +27,7 @@ _MIXED = 1e6
 class ImportOptions:
     """How to take a matrix over.
 
-    unit: as ``formats.matrix.unit_named`` takes it; needed where the format carries none. hosts: names, labels and
+    unit: as ``core.units.unit_named`` takes it; needed where the format carries none. hosts: names, labels and
     addresses: in the order of the rows for a matrix without names, by name otherwise. transposed: rows are the
     destinations.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.table import Table
 
 from netprobe.core.documents.capacity import Capacity, Resource
-from netprobe.report.units import count, rate
+from netprobe.core.units import count, rate_text
 
 HOSTS_SHOWN = 64
 
@@ -63,4 +63,4 @@ def _cell(resource: Resource | None) -> str:
     if resource.bytes_per_s is None:
         return "-"
     mark = {"hosts": ">", "cpu": ">", "one_of": "~"}.get(resource.limited_by or "", "")
-    return mark + rate(resource.bytes_per_s)
+    return mark + rate_text(resource.bytes_per_s)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from netprobe.core.documents.scan import Scan
-from netprobe.report.units import count, rate
+from netprobe.core.units import count, rate_text
 
 _WAYS = {"tcp": "the agents' own TCP flows"}
 _SLOWEST = 3
@@ -27,12 +27,12 @@ def goodput_text(scan: Scan) -> list[str]:
         ordered = sorted((float(matrix[src, dst]), int(src), int(dst)) for src, dst in cells)
         values = [value for value, _src, _dst in ordered]
         slowest = ", ".join(
-            f"{scan.hosts[src].name} to {scan.hosts[dst].name} {rate(value)}"
+            f"{scan.hosts[src].name} to {scan.hosts[dst].name} {rate_text(value)}"
             for value, src, dst in ordered[:_SLOWEST]
         )
-        median = rate(float(np.median(values)))
+        median = rate_text(float(np.median(values)))
         lines.append(
             f"{measurement.id} ({way}): {len(values)} of {count(links, 'link')}, median {median}, "
-            f"{rate(values[0])} to {rate(values[-1])}; slowest: {slowest}"
+            f"{rate_text(values[0])} to {rate_text(values[-1])}; slowest: {slowest}"
         )
     return lines

@@ -10,7 +10,7 @@ import numpy as np
 
 from netprobe.core.documents.scan import Measurement, Scan
 from netprobe.core.text import listed
-from netprobe.report.units import count
+from netprobe.core.units import count
 
 MOST_LINES = 24
 NAMES_SHOWN = 3

@@ -6,7 +6,7 @@ import numpy as np
 
 from netprobe.core.documents.matrix import FloatMatrix
 from netprobe.core.documents.scan import Scan
-from netprobe.report.units import count
+from netprobe.core.units import count
 
 _SHOWN = 6
 

@@ -16,8 +16,8 @@ from netprobe.core.documents.matrix import FloatMatrix
 from netprobe.core.documents.plan import OrderPlan
 from netprobe.core.documents.scan import Scan
 from netprobe.core.numeric.medians import median, quantile, row_medians
+from netprobe.core.units import count, rate_text, seconds_text
 from netprobe.report.missing import missing_lines
-from netprobe.report.units import count, rate, seconds
 
 SHADES = " ░▒▓█"
 ASCII_SHADES = " .+*#"
@@ -55,7 +55,7 @@ def heat_map(scan: Scan, map_: Map, *, width: int, encoding: str = "utf-8") -> R
         names = [f"{names[i]}.." for i in range(0, len(names), step)]
     known = cells[~np.isnan(cells)]
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
-    what, show = (_rtt(scan), seconds) if map_.grouped_by == "rtt" else ("goodput", _goodput)
+    what, show = (_rtt(scan), seconds_text) if map_.grouped_by == "rtt" else ("goodput", _goodput)
     # On a log scale that one far link cannot stretch: what lies above its end is the darkest all the same.
     top = max(quantile(known, 0.95), low) if known.size else 0.0
     least = 1e-9 if map_.grouped_by == "rtt" else 1e-15
@@ -96,7 +96,7 @@ def _measured(scan: Scan, map_: Map) -> FloatMatrix:
 
 
 def _goodput(s_per_byte: float | None) -> str:
-    return "-" if not s_per_byte else rate(1.0 / s_per_byte)
+    return "-" if not s_per_byte else rate_text(1.0 / s_per_byte)
 
 
 def _shrink(cells: FloatMatrix, step: int) -> FloatMatrix:
@@ -126,7 +126,7 @@ def _cells(mark: int, count: int, shades: str, gap: str) -> tuple[str, str]:
 def group_table(map_: Map) -> Table:
     """One row a group: its hosts, its leader, and how near they are (or what goodput they have)."""
     distance = map_.distance
-    show = seconds if map_.grouped_by == "rtt" else _goodput
+    show = seconds_text if map_.grouped_by == "rtt" else _goodput
     index = {host.name: i for i, host in enumerate(map_.hosts)}
     placed = [index[name] for group in map_.groups for name in group.hosts]
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -165,9 +165,9 @@ def order_text(plan: OrderPlan) -> str:
     """The order, what it costs beside other orders, how far from the bound, and what to do."""
     what = _what_is_priced(plan)
     gain = plan.cost_given_s / plan.cost_s if plan.cost_s else 1.0
-    line = f"{what}: {seconds(plan.cost_given_s)} as given, {seconds(plan.cost_s)} in this order"
+    line = f"{what}: {seconds_text(plan.cost_given_s)} as given, {seconds_text(plan.cost_s)} in this order"
     if plan.kept_given is not None:
-        line = f"your order is kept: {plan.kept_given} ({what}: {seconds(plan.cost_s)})"
+        line = f"your order is kept: {plan.kept_given} ({what}: {seconds_text(plan.cost_s)})"
     elif gain > 1.0005:
         line += f" ({gain:.2f}x)"
     elif plan.solver is not None and plan.solver.kind != "given" and plan.held_out and plan.held_out.folds:
@@ -197,10 +197,11 @@ def _beside(plan: OrderPlan) -> list[str]:
     lines = []
     if plan.cost_random is not None and plan.lower_bound_s is not None:
         spread = plan.cost_random
-        bound = seconds(plan.lower_bound_s)
-        line = f"random orders: mean {seconds(spread.mean_s)}, least of {spread.orders} {seconds(spread.least_s)}"
+        bound = seconds_text(plan.lower_bound_s)
+        mean, least = seconds_text(spread.mean_s), seconds_text(spread.least_s)
+        line = f"random orders: mean {mean}, least of {spread.orders} {least}"
         if plan.cost_worst_s is not None:
-            line += f"; dearest found: {seconds(plan.cost_worst_s)}"
+            line += f"; dearest found: {seconds_text(plan.cost_worst_s)}"
         if plan.gap is not None and plan.gap < PROVEN:
             lines.append(f"{line}; on the map no order costs less")
         else:
@@ -208,10 +209,10 @@ def _beside(plan: OrderPlan) -> list[str]:
             lines.append(f"{line}; no order is below {bound}{gap}")
     held = plan.held_out
     if held is not None and held.cost_s is not None:
-        given, leaf = seconds(held.cost_given_s), seconds(held.cost_leaf_s)
+        given, leaf = seconds_text(held.cost_given_s), seconds_text(held.cost_leaf_s)
         lines.append(
             f"on readings held out: {given} as given, {leaf} with groups in a row, "
-            f"{seconds(held.cost_s)} in this kind of order"
+            f"{seconds_text(held.cost_s)} in this kind of order"
         )
     elif held is not None:
         lines.append(f"on readings held out: {held.text}")

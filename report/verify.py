@@ -8,7 +8,7 @@ from rich.table import Table
 
 from netprobe.core.documents.verify import RankCorrelation, Verify
 from netprobe.core.text import one_line
-from netprobe.report.units import count, seconds
+from netprobe.core.units import count, seconds_text, size_text
 
 ROWS_SHOWN = 40
 _WORDS = {
@@ -35,11 +35,11 @@ def order_table(result: Verify) -> Table:
     for number, one in enumerate(result.orders[:ROWS_SHOWN]):
         times = [run.seconds for run in result.repetitions if run.order == number and run.part != "warm_up"]
         cells = (
-            [seconds(statistics.median(times)), seconds(min(times)), seconds(max(times))]
+            [seconds_text(statistics.median(times)), seconds_text(min(times)), seconds_text(max(times))]
             if times
             else ["-"] * 3
         )
-        cost = [seconds(one.predicted_s)] if predicted else []
+        cost = [seconds_text(one.predicted_s)] if predicted else []
         table.add_row(one.name, str(len(times)), *cells, *cost)
     return table
 
@@ -69,9 +69,9 @@ def verify_text(result: Verify) -> str:
             if result.ran == result.algorithm
             else f"{result.ran} (how libraries run a {result.algorithm})"
         )
-        line = f"{ran} of {_size(result.size_bytes)} on {count(len(result.orders[0].order), 'host')}"
+        line = f"{ran} of {size_text(result.size_bytes)} on {count(len(result.orders[0].order), 'host')}"
         if result.sent_bytes is not None:
-            line += f", {_size(result.sent_bytes)} sent a run"
+            line += f", {size_text(result.sent_bytes)} sent a run"
         if result.method != "tcp":
             line += f", by {one_line(str(result.parameters.get('library', result.method)), 60)}"
         warm_ups = sum(run.part == "warm_up" for run in result.repetitions)
@@ -95,19 +95,12 @@ def _cost(result: Verify) -> str:
     by = by if isinstance(by, dict) else {}
     hops = "the largest of its hops" if by.get("objective") == "bottleneck" else "the sum of its hops"
     priced = by.get("size_bytes")
-    what = f"{_size(priced)} by latency and goodput" if isinstance(priced, int) else "latency alone"
+    what = f"{size_text(priced)} by latency and goodput" if isinstance(priced, int) else "latency alone"
     return (
         f"{result.algorithm} ({hops}, {what})"
         if result.algorithm == "ring"
         else f"{result.algorithm} ({what})"
     )
-
-
-def _size(number: float) -> str:
-    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if number >= unit:
-            return f"{number / unit:.4g} {name}"
-    return f"{number:.0f} B"
 
 
 def correlation_text(found: RankCorrelation) -> str:

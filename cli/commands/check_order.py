@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from netprobe.cli.output import JsonOption, Output, QuietOption
-from netprobe.report.units import count
+from netprobe.core.units import count
 
 if TYPE_CHECKING:
     from netprobe.pipeline.ranks.checking_order import OrderCheck

@@ -9,7 +9,7 @@ import typer
 
 from netprobe.cli.lazy import commands
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption
-from netprobe.report.units import count
+from netprobe.core.units import count
 
 if TYPE_CHECKING:
     from netprobe.core.documents.scan import Scan

@@ -51,7 +51,7 @@ def up(
         output.note(rootless.NOTE)
         via = ""
     from netprobe import lab
-    from netprobe.report.units import count
+    from netprobe.core.units import count
 
     made = lab.up(lab.load_spec(spec), seed=seed, name=name, sshd=sshd)
     via = via or f"netprobe lab exec --host {{target}} {made.name} --"
@@ -74,7 +74,7 @@ def list_(json: JsonOption = False, quiet: QuietOption = False) -> int:
         output.result({"labs": [], "remains": []})
         return 0
     from netprobe import lab
-    from netprobe.report.units import count
+    from netprobe.core.units import count
 
     labs, orphans = lab.list_labs(), lab.orphans()
     lines = [

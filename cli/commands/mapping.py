@@ -125,7 +125,7 @@ def map_options(*, groups: str, k: int | None, elasticity: float, method: str, a
 
 def comparison_lines(evidence: Mapping[str, Any]) -> list[str]:
     """Natural and sqrt groups side by side, a line each, where they were compared."""
-    from netprobe.report.units import count
+    from netprobe.core.units import count
 
     lines = []
     for row in evidence.get("comparison", ()):

@@ -44,7 +44,7 @@ def show_chain(chain: Chain, output: Output, told: Container[str] = ()) -> None:
     if chain.plan is not None:
         output.say(terminal.order_text(chain.plan))
     if chain.score is not None:
-        from netprobe.report.units import count
+        from netprobe.core.units import count
 
         crossings, racks = chain.score.crossings, count(chain.score.racks, "rack")
         hops = "" if crossings is None else f", {count(crossings, 'crossing')} of the ring"

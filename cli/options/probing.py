@@ -76,8 +76,8 @@ def explicit_words(ctx: typer.Context, words: Iterable[str]) -> dict[str, str]:
 
 def show_estimate(estimate: ChainEstimate, output: Output) -> None:
     """What ``--dry-run`` says of a scan; of one that is resumed, what is left."""
+    from netprobe.core.units import count
     from netprobe.pipeline.scanning.goodput import assumed_sizes
-    from netprobe.report.units import count
 
     hosts, options, measuring = estimate.hosts, estimate.options, estimate.measuring
     what = "This is left of the scan that is resumed. " if estimate.resumed else ""
@@ -97,8 +97,7 @@ def show_estimate(estimate: ChainEstimate, output: Output) -> None:
 
 def show_phases(hosts: int, phases: Sequence[PhaseEstimate], output: Output, *, what: str = "") -> None:
     """The cost of the phases alone, for people and as JSON."""
-    from netprobe.probe.scan.estimate import bytes_text, rate_text
-    from netprobe.report.units import count
+    from netprobe.core.units import count, rate_text, size_text
 
     output.say(
         f"{count(hosts, 'host')}; nothing was started. {what}With all of them up, and the launch of the agents "
@@ -108,7 +107,7 @@ def show_phases(hosts: int, phases: Sequence[PhaseEstimate], output: Output, *, 
         rounds, links = ("tests", "flows") if phase.measurement == "capacity" else ("rounds", "links")
         output.say(
             f"{phase.measurement} ({phase.method}): {phase.rounds} {rounds}, {phase.links} {links}, at most "
-            f"{phase.links_at_once} at once: about {phase.seconds:.0f} s, {bytes_text(phase.bytes)}, at most "
+            f"{phase.links_at_once} at once: about {phase.seconds:.0f} s, {size_text(phase.bytes)}, at most "
             f"{rate_text(phase.bytes_per_s)} in all"
         )
     data: dict[str, Any] = {

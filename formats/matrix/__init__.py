@@ -2,7 +2,6 @@
 
 read.py        the one entry: bytes of a file to a ForeignMatrix, by format or by what it looks like
 foreign_matrix.py   what every reader gives: names, and the readings of each link
-units.py       units to seconds and bytes a second; never guessed
 cells.py       a number, a missing cell, or neither
 
 table.py       a square table: CSV or white space, with or without names
@@ -15,6 +14,5 @@ goldpinger.py  the JSON of goldpinger's /check_all
 
 from netprobe.formats.matrix.foreign_matrix import ForeignMatrix
 from netprobe.formats.matrix.read import FORMATS, ReadOptions, read_matrix
-from netprobe.formats.matrix.units import UNITS, Unit, unit_named
 
-__all__ = ["FORMATS", "UNITS", "ForeignMatrix", "ReadOptions", "Unit", "read_matrix", "unit_named"]
+__all__ = ["FORMATS", "ForeignMatrix", "ReadOptions", "read_matrix"]

@@ -25,7 +25,7 @@ class ForeignMatrix:
     names: of the hosts, None where the file has none. statistics: the keys of QUANTILES, each an (N, N)
     matrix ``[src, dst]`` in the file's unit, NaN where missing and on the diagonal; one and the same where
     each link has one reading. most: how many readings the link with the most of them has.
-    unit: what the format itself says, as ``units.unit_named`` takes it; None where it says none.
+    unit: what the format itself says, as ``core.units.unit_named`` takes it; None where it says none.
     parameters: what else a reader should know, ready for a document. labels, addresses: by name.
     """
 

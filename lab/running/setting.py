@@ -12,12 +12,12 @@ from netprobe.lab.spec.fields import (
     read_background_bytes_per_s,
     read_delay_s,
     read_extra_delay_s,
+    read_loss_ratio,
     read_mtu_bytes,
     read_paths_s,
     read_rate_bytes_per_s,
 )
 from netprobe.lab.spec.layout import Layout
-from netprobe.lab.spec.quantities import loss_ratio
 from netprobe.lab.spec.spec import LabSpec
 from netprobe.lab.switch.control import delay_command, rate_commands
 from netprobe.lab.truth import rack_id
@@ -146,7 +146,7 @@ def _mtu(value: str) -> int:
 
 
 _READERS: Mapping[str, Callable[[str], object]] = {
-    "loss": loss_ratio,
+    "loss": read_loss_ratio,
     "delay": read_extra_delay_s,
     "jitter": read_extra_delay_s,
     "drop": _flag,

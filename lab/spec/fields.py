@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer
 
-from netprobe.lab.spec.quantities import (
-    delay_s,
-    delay_text,
-    loss_ratio,
-    loss_text,
-    rate_bytes_per_s,
-    rate_text,
+from netprobe.core.errors import InputError
+from netprobe.core.units import (
+    exact_delay_text,
+    exact_loss_text,
+    exact_rate_text,
+    parse_delay_s,
+    parse_loss_ratio,
+    parse_rate_bytes_per_s,
 )
 
 # Below this the switch cannot keep a delay: see docs/lab.md.
@@ -34,7 +36,7 @@ NAME_PATTERN = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,22}[a-z0-9])?", re.ASCII)
 
 def read_delay_s(value: object) -> float:
     """A delay of a lab, in seconds one way; ValueError when it is none or beyond what a lab can do."""
-    seconds = delay_s(value)
+    seconds = _read(parse_delay_s, value)
     if not DELAY_MIN_S <= seconds <= DELAY_MAX_S:
         raise ValueError(f"{value!r} is out of range: one-way delays go from 25us to 10s")
     return seconds
@@ -42,7 +44,7 @@ def read_delay_s(value: object) -> float:
 
 def read_extra_delay_s(value: object) -> float:
     """What a fault adds to a delay, in seconds one way; ValueError when it is none or out of range."""
-    seconds = delay_s(value)
+    seconds = _read(parse_delay_s, value)
     if seconds > DELAY_MAX_S:
         raise ValueError(f"{value!r} is out of range: what is added to a delay goes from 0us to 10s")
     return seconds
@@ -57,7 +59,7 @@ def read_paths_s(value: object) -> tuple[float, ...]:
 
 def read_rate_bytes_per_s(value: object) -> float:
     """A rate of a lab, in bytes a second (infinity: no limit); ValueError when it is none or out of range."""
-    rate = rate_bytes_per_s(value)
+    rate = _read(parse_rate_bytes_per_s, value)
     if not math.isinf(rate) and not RATE_MIN_BYTES_PER_S <= rate <= RATE_MAX_BYTES_PER_S:
         raise ValueError(f"{value!r} is out of range: rates go from 1Mbit/s to 100Gbit/s, or unlimited")
     return rate
@@ -65,10 +67,15 @@ def read_rate_bytes_per_s(value: object) -> float:
 
 def read_background_bytes_per_s(value: object) -> float:
     """The rate of a background flow, in bytes a second; ValueError when it is none or out of range."""
-    rate = rate_bytes_per_s(value)
+    rate = _read(parse_rate_bytes_per_s, value)
     if not RATE_MIN_BYTES_PER_S <= rate <= BACKGROUND_MAX_BYTES_PER_S:
         raise ValueError(f"{value!r} is out of range: background flows go from 1Mbit/s to 10Gbit/s")
     return rate
+
+
+def read_loss_ratio(value: object) -> float:
+    """A loss, as a ratio from 0 to 1; ValueError when it is none."""
+    return _read(parse_loss_ratio, value)
 
 
 def read_mtu_bytes(value: object) -> int:
@@ -92,20 +99,30 @@ def whole(value: object, what: str, low: int, high: int) -> int:
     return value
 
 
+def _read(parse: Callable[[object], float], value: object) -> float:
+    """``parse``, with the ValueError that pydantic collects."""
+    try:
+        return parse(value)
+    except InputError as error:
+        raise ValueError(str(error)) from None
+
+
 # Written out as text again, so that a dumped spec is a spec, and infinity never meets JSON.
-Delay = Annotated[float, BeforeValidator(read_delay_s), PlainSerializer(delay_text, return_type=str)]
+Delay = Annotated[float, BeforeValidator(read_delay_s), PlainSerializer(exact_delay_text, return_type=str)]
 ExtraDelay = Annotated[
-    float, BeforeValidator(read_extra_delay_s), PlainSerializer(delay_text, return_type=str)
+    float, BeforeValidator(read_extra_delay_s), PlainSerializer(exact_delay_text, return_type=str)
 ]
-Rate = Annotated[float, BeforeValidator(read_rate_bytes_per_s), PlainSerializer(rate_text, return_type=str)]
+Rate = Annotated[
+    float, BeforeValidator(read_rate_bytes_per_s), PlainSerializer(exact_rate_text, return_type=str)
+]
 BackgroundRate = Annotated[
-    float, BeforeValidator(read_background_bytes_per_s), PlainSerializer(rate_text, return_type=str)
+    float, BeforeValidator(read_background_bytes_per_s), PlainSerializer(exact_rate_text, return_type=str)
 ]
-Loss = Annotated[float, BeforeValidator(loss_ratio), PlainSerializer(loss_text, return_type=str)]
+Loss = Annotated[float, BeforeValidator(read_loss_ratio), PlainSerializer(exact_loss_text, return_type=str)]
 Paths = Annotated[
     tuple[float, ...],
     BeforeValidator(read_paths_s),
-    PlainSerializer(lambda paths: [delay_text(one) for one in paths], return_type=list[str]),
+    PlainSerializer(lambda paths: [exact_delay_text(one) for one in paths], return_type=list[str]),
 ]
 Mtu = Annotated[int, BeforeValidator(read_mtu_bytes)]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from netprobe.cluster import find_outliers
 from netprobe.cluster.anomalies.outliers import OutlierHost
 from netprobe.core.documents.map import AsymmetricLink, Outliers, SlowHost, SlowLink
-from netprobe.report.units import count, seconds
+from netprobe.core.units import count, seconds_text
 
 _LISTED = 100
 
@@ -54,7 +54,7 @@ def _excess(name: str, slow: OutlierHost, layer: str) -> dict[str, Any]:
     times = f"{slow.ratio:.1f}x what its place explains"
     where = f"{slow.slower} of {count(slow.links, 'link')} (a slow card, a busy host, or one far away)"
     if layer == "rtt":
-        text = f"{name} is slow towards everybody: {times}, {seconds(slow.excess)} more on {where}"
+        text = f"{name} is slow towards everybody: {times}, {seconds_text(slow.excess)} more on {where}"
         return {"excess_s": slow.excess, "text": text}
     text = f"{name} has little goodput towards everybody: a byte takes {times}, on {where}"
     return {"excess_s_per_byte": slow.excess, "text": text}

@@ -14,10 +14,10 @@ from netprobe.core.documents.matrix import FloatMatrix
 from netprobe.core.documents.scan import Scan
 from netprobe.core.errors import NothingMeasuredError
 from netprobe.core.hosts import natural_order
+from netprobe.core.units import count
 from netprobe.embed import EmbedOptions, fit_embedding
 from netprobe.pipeline.mapping.findings import outliers_of
 from netprobe.pipeline.mapping.layers import Readings, make_layer, read_layers
-from netprobe.report.units import count
 
 
 @dataclass(frozen=True, kw_only=True)

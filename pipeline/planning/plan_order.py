@@ -12,13 +12,13 @@ from netprobe.core.documents.plan import Objective, OrderPlan
 from netprobe.core.documents.scan import Scan
 from netprobe.core.errors import DocumentError
 from netprobe.core.hosts import Host
+from netprobe.core.units import seconds_text
 from netprobe.pipeline.planning.held_out import is_parent, readings_of
 from netprobe.pipeline.planning.predicting import by_capacity
 from netprobe.plan import HeldOutReadings, Links, OrderRequest, build_order_plan, links_of
 from netprobe.plan.order.advice import Advice, advice_of
 from netprobe.plan.order.figures import optimality_gap
 from netprobe.plan.order.strategy import CLOSE
-from netprobe.report.units import seconds
 
 PRICED_BYTES = 32_000_000
 """A large buffer, where no other is named."""
@@ -132,9 +132,9 @@ def _with_capacity(problem: _Problem, planned: OrderPlan, capacity: Capacity) ->
     took_s, original_s = shared_times_s([planned, kept], capacity)
     measured = f"by the measured capacities {(planned.size_bytes or PRICED_BYTES) / 1e6:g} MB take"
     if took_s > original_s and planned.order != kept.order:
-        why = f"{measured} {seconds(original_s)} in it, {seconds(took_s)} in the order found"
+        why = f"{measured} {seconds_text(original_s)} in it, {seconds_text(took_s)} in the order found"
         return _with_figures(problem.plan(why), planned).model_copy(update={"parents": parents})
-    said = f"{measured} {seconds(original_s)} as given, {seconds(took_s)} in this order"
+    said = f"{measured} {seconds_text(original_s)} as given, {seconds_text(took_s)} in this order"
     advice = advice_of(planned)
     assert advice is not None  # an order that was searched has one
     advice = advice.adding(said)

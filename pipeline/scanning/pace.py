@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from netprobe.core.errors import InputError
-from netprobe.lab.spec.quantities import rate_bytes_per_s
+from netprobe.core.units import parse_rate_bytes_per_s
 from netprobe.pipeline.scanning.estimating import options_below
 from netprobe.pipeline.scanning.measuring import Measuring
 from netprobe.probe.records.options import ScanOptions
@@ -49,8 +49,8 @@ class Pace:
 
     def _below_rate(self, rate: str, options: ScanOptions, measuring: Measuring, hosts: int) -> ScanOptions:
         try:
-            most = rate_bytes_per_s(rate)
-        except ValueError as error:
+            most = parse_rate_bytes_per_s(rate)
+        except InputError as error:
             raise InputError(f"--rate: {error}") from None
         if most <= 0:
             raise InputError(f"--rate {rate!r}: the rate must be above zero")

@@ -12,12 +12,12 @@ from netprobe.core.documents.document import load_document
 from netprobe.core.documents.scan import Scan
 from netprobe.core.errors import DocumentError, InputError
 from netprobe.core.hosts import Host
+from netprobe.core.units import count
 from netprobe.pipeline import files
 from netprobe.pipeline.scanning.measuring import Measuring, parse_measuring
 from netprobe.probe.records.journal import JournalRecord, read_journal
 from netprobe.probe.records.options import ScanOptions
 from netprobe.probe.records.visits import RTT
-from netprobe.report.units import count
 
 REACH = ("python", "setup", "start_timeout_s")
 """How hosts are reached is never taken from a journal: a file in a folder must not name commands to run."""

@@ -11,6 +11,7 @@ from netprobe.core.documents.scan import SamplesFile, Scan
 from netprobe.core.errors import InputError, InterruptedScanError
 from netprobe.core.hosts import Host
 from netprobe.core.system.interrupts import noted, signals_held
+from netprobe.core.units import count
 from netprobe.pipeline import files
 from netprobe.pipeline.scanning.measuring import Measuring, phases_for
 from netprobe.probe.launchers.launch import Launcher
@@ -20,7 +21,6 @@ from netprobe.probe.records.options import ScanOptions
 from netprobe.probe.records.result import NoReadingError, ScanOutcome
 from netprobe.probe.records.visits import VisitResult
 from netprobe.probe.scan.session import ScanLog, run_scan
-from netprobe.report.units import count
 
 
 def scan(

@@ -13,6 +13,7 @@ from netprobe.core.documents.verify import Verify
 from netprobe.core.errors import InputError, NothingMeasuredError
 from netprobe.core.hosts import Host, plain_host
 from netprobe.core.system.interrupts import signals_held
+from netprobe.core.units import count
 from netprobe.pipeline import files
 from netprobe.pipeline.planning.predicting import predictor
 from netprobe.pipeline.verifying.verify_case import RANDOM, Baseline, Case
@@ -23,7 +24,6 @@ from netprobe.plan.schedule.actions import ON_THE_WIRE
 from netprobe.probe.launchers.launch import Launcher
 from netprobe.probe.records.events import OnEvent, ignore
 from netprobe.probe.records.options import ScanOptions
-from netprobe.report.units import count
 from netprobe.verify.libraries.library import Library
 from netprobe.verify.libraries.run_library import algorithm_of, run_library
 from netprobe.verify.run import LEAST_HOSTS, Contenders, VerifyOptions, VerifyOutcome, run_verify

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from netprobe.core.errors import InputError
+from netprobe.core.units import parse_size_bytes
 
 Way = Literal["auto", "iperf3", "tcp"]
 WAYS: tuple[Way, ...] = ("auto", "iperf3", "tcp")
@@ -19,8 +20,6 @@ MAX_SECONDS = 600.0
 MIN_SECONDS = 0.1
 MAX_STREAMS = 64
 MAX_SIZE_BYTES = 10**12
-_UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-_SIZE = re.compile(r"([0-9]{1,13}(?:\.[0-9]{1,9})?)([a-zA-Z]{1,3})")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,11 +52,7 @@ class GoodputSize:
 
 def parse_size(text: str) -> GoodputSize:
     """``1MB``, ``64KiB``, ``1.5GB``. Raises InputError."""
-    match = _SIZE.fullmatch(text)
-    unit = _UNITS.get(match[2]) if match else None
-    if match is None or unit is None:
-        raise InputError(f"size {text!r}: a number and one of {', '.join(_UNITS)} is needed, such as 100MB")
-    size = round(float(match[1]) * unit)
+    size = parse_size_bytes(text)
     if not 1 <= size <= MAX_SIZE_BYTES:
         raise InputError(f"size {text!r}: 1 B to {MAX_SIZE_BYTES // 10**9} GB are allowed")
     return GoodputSize(bytes=size, text=text)

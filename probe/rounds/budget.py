@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.core.errors import InputError
+from netprobe.core.units import parse_duration_s, plain_number
 from netprobe.probe.records.visits import VisitResult
 from netprobe.probe.rounds.chooser import Extent, Results, disjoint_rounds
 from netprobe.probe.rounds.circle import Link
@@ -72,7 +73,7 @@ def parse_budget(pairs: str | None, time: str | None) -> Budget | None:
     seconds = None if time is None else _seconds(time)
     if pairs is None:
         return Budget(seconds=seconds)
-    number = _number(pairs.removesuffix("%"))
+    number = plain_number(pairs.removesuffix("%"))
     if pairs.endswith("%"):
         if number is None or not 0 < number <= 100:
             raise InputError(f"--pairs {pairs!r}: a share above 0% and up to 100% is needed")
@@ -83,17 +84,13 @@ def parse_budget(pairs: str | None, time: str | None) -> Budget | None:
 
 
 def _seconds(text: str) -> float:
-    factors = {"s": 1.0, "m": 60.0, "h": 3600.0}
-    number = _number(text[:-1]) if text[-1:] in factors else _number(text)
-    seconds = None if number is None else number * factors.get(text[-1:], 1.0)
-    if seconds is None or not 1 <= seconds <= 86400:
+    try:
+        seconds = parse_duration_s(text)
+    except InputError:
+        seconds = math.nan
+    if not 1 <= seconds <= 86400:
         raise InputError(f"--time {text!r}: 1s to 24h is needed, such as 60s or 5m")
     return seconds
-
-
-def _number(text: str) -> float | None:
-    plain = text.replace(".", "", 1)
-    return float(text) if plain.isascii() and plain.isdigit() and len(text) <= 12 else None
 
 
 class Budgeted:

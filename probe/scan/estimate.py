@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from netprobe.core.errors import InfeasibleError
+from netprobe.core.units import exact_rate_text, rate_text
 from netprobe.probe.methods.base import Cost
 from netprobe.probe.rounds.chooser import Extent
 
@@ -124,7 +125,7 @@ def pace_under(
         if not (cost.paced and stretch) or needed > LONGEST_INTERVAL_S:
             least = one if not cost.paced else one * interval_s / LONGEST_INTERVAL_S
             raise InfeasibleError(
-                f"--rate {rate_text(rate_bytes_per_s)} is less than one link of {id_} needs "
+                f"--rate {exact_rate_text(rate_bytes_per_s)} is less than one link of {id_} needs "
                 f"({rate_text(one)} at an interval of {interval_s:g} s): "
                 + (
                     f"give {rate_text(least)} or more"
@@ -135,20 +136,3 @@ def pace_under(
         interval = max(interval, needed)
         most = 1
     return Pace(links_at_once=most, interval_s=interval)
-
-
-def rate_text(bytes_per_s: float) -> str:
-    """``1.25e6`` -> ``10 Mbit/s``."""
-    bits = 8 * bytes_per_s
-    for factor, unit in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
-        if bits >= factor:
-            return f"{bits / factor:.3g} {unit}"
-    return f"{bits:.3g} bit/s"
-
-
-def bytes_text(count: int) -> str:
-    """``1234567`` -> ``1.23 MB``."""
-    for factor, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if count >= factor:
-            return f"{count / factor:.3g} {unit}"
-    return f"{count} B"

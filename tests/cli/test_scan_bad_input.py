@@ -261,7 +261,7 @@ def test_a_single_host_that_is_not_reached_gets_no_hostfile(
     ("args", "says"),
     [
         (["--rate", "10"], "a number and its unit"),
-        (["--rate", "1kbit/s"], "--rate 1 kbit/s is less than one link of rtt needs"),
+        (["--rate", "1kbit/s"], "--rate 1kbit/s is less than one link of rtt needs"),
         (["--rate", "9Tbit/s", "--measure", "rtt,goodput"], "--rate does not go with goodput"),
         (["--rate", "9Tbit/s", "--measure", "rtt,capacity"], "--rate does not go with capacity"),
         (["--gentle", "--measure", "rtt,capacity"], "--gentle does not go with capacity"),

@@ -4,7 +4,6 @@ import io
 import itertools
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console, RenderableType
@@ -23,7 +22,6 @@ from netprobe.report.terminal import (
     order_text,
     scan_text,
 )
-from netprobe.report.units import count, seconds
 from tests.documents import make_scan, rack_rtt, rack_scan
 from tests.probe.conftest import hosts_named, visit
 
@@ -34,31 +32,6 @@ def printed(renderable: RenderableType, width: int = 100) -> str:
     file = console.file
     assert isinstance(file, io.StringIO)
     return file.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.0, "0 us"),
-        (1e-6, "1.00 us"),
-        (1.23e-5, "12.3 us"),
-        (3.0e-4, "300 us"),
-        (0.0025, "2.50 ms"),
-        (12.34, "12.3 s"),
-        (None, "-"),
-        (float("nan"), "-"),
-    ],
-)
-def test_times_are_short(value: float | None, text: str) -> None:
-    assert seconds(value) == text
-
-
-def test_counts_have_their_plural() -> None:
-    assert (count(1, "host"), count(2, "host"), count(2, "entry", "entries")) == (
-        "1 host",
-        "2 hosts",
-        "2 entries",
-    )
 
 
 def test_the_heat_map_is_in_group_order_and_marks_what_is_missing() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netprobe.core.errors import InputError
-from netprobe.formats.matrix import UNITS, ReadOptions, read_matrix, unit_named
+from netprobe.formats.matrix import ReadOptions, read_matrix
 from netprobe.formats.matrix.foreign_matrix import QUANTILES
 from tests.formats.matrices import detected, goldpinger_text, mpigraph_text, read, same
 
@@ -289,18 +288,6 @@ def test_any_json_is_a_reply_or_one_clear_line(value: object) -> None:
             read_matrix(text.encode(), options=ReadOptions(format="goldpinger"))
         except InputError as error:
             assert "\n" not in str(error)
-
-
-def test_bits_are_no_bytes_and_capitals_count() -> None:
-    assert unit_named("gbps") == unit_named("Gbit/s") == unit_named("Gb/s")
-    assert unit_named("gbps").factor == pytest.approx(1e9 / 8)
-    assert unit_named("GB/s").factor == unit_named("GBps").factor == 1e9
-    assert unit_named("MiB/s").factor == 1024**2
-    assert unit_named("us").factor == pytest.approx(1e-6)
-    for name in ("", "GBPS", "mb/s", "furlongs", "m"):
-        with pytest.raises(InputError, match="unknown unit"):
-            unit_named(name)
-    assert all(unit.factor > 0 and math.isfinite(unit.factor) for unit in UNITS.values())
 
 
 def test_real_matrices_of_others_are_read(data_folder: Path) -> None:

@@ -13,13 +13,11 @@ from netprobe.probe.records.options import ScanOptions
 from netprobe.probe.rounds.circle import two_passes
 from netprobe.probe.scan.estimate import (
     HEADER_BYTES,
-    bytes_text,
     cut_short,
     estimate_phase,
     full_mesh,
     link_rate,
     pace_under,
-    rate_text,
     wire_bytes,
 )
 
@@ -86,8 +84,3 @@ def test_a_phase_that_may_not_take_so_long_is_cut_short() -> None:
     half = cut_short(whole, whole.seconds / 2)
     assert (half.rounds, half.links, half.bytes) == (15, 120, whole.bytes / 2)
     assert cut_short(whole, -1.0).links == 0 and cut_short(whole, -1.0).seconds == 0
-
-
-def test_numbers_are_written_for_people() -> None:
-    assert [rate_text(b) for b in (1.25e6, 125, 2e9)] == ["10 Mbit/s", "1 kbit/s", "16 Gbit/s"]
-    assert [bytes_text(b) for b in (12, 1_230_000, 5 * 10**12)] == ["12 B", "1.23 MB", "5 TB"]
