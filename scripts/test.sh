@@ -2,7 +2,7 @@
 # Run the tests. scripts/test.sh all|fast|long [PYTEST ARGUMENT...]
 #
 # all: tests without a lab in parallel, then labs one at a time (a second lab on the same cores, or a busy
-# neighbour, would spoil their timing). fast: only the first part. long: both parts, with the tests marked `long`.
+# neighbour, would spoil their timing). fast: of the first part those that take less than a second each. long: both parts, with the tests marked `long`.
 # With arguments for pytest, all and long are one plain run. Fails when either part fails.
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -23,7 +23,7 @@ workers=$(($(getconf _NPROCESSORS_ONLN) + 1))
 pytest=.venv/bin/pytest
 
 if [ "$which" = fast ]; then
-    exec "$pytest" -n "$workers" -m "not lab" "$@"
+    exec "$pytest" -n "$workers" -m "not lab and not slow" "$@"
 elif [ $# -gt 0 ]; then
     exec "$pytest" "$@"
 fi

@@ -28,6 +28,7 @@ def scanned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_addresses_are_those_of_the_scan_unless_an_option_chooses_others(
     scanned: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -174,6 +174,7 @@ def test_a_full_disk_under_stdout_is_one_line(tmp_path: Path) -> None:
     assert (tmp_path / "map.json").exists()
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_gone_changes_neither_the_exit_code_nor_a_word(tmp_path: Path) -> None:
     """``| head -1``: whichever write or flush meets the broken pipe first."""
     scan, _ = rack_scan((2, 2), seed=1)

@@ -13,6 +13,7 @@ from netprobe.core.documents.plan import OrderPlan
 from netprobe.plan import load_plan
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options", "locality", "hosts"),
     [

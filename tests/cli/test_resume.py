@@ -45,6 +45,7 @@ def killed_scan(out: Path) -> int:
     return len(read_journal(journal).visits)
 
 
+@pytest.mark.slow
 def test_a_killed_scan_goes_on_where_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     done = killed_scan(out)
@@ -109,6 +110,7 @@ def test_what_differs_from_the_scan_is_refused(
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
 
 
+@pytest.mark.slow
 def test_a_host_that_was_replaced_is_measured_anew_and_that_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -164,6 +166,7 @@ def test_the_way_in_is_named_and_not_taken_from_the_journal(
     assert run([*resume, "--via", "local", "--quiet"]) == 0
 
 
+@pytest.mark.slow
 def test_a_dry_run_says_what_is_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     assert run(["scan", "--hosts", "h[1-6]", *QUICK, "--out", str(out), "--quiet"]) == 0
@@ -193,6 +196,7 @@ def test_a_dry_run_says_what_is_left(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "This is left of the scan that is resumed." in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_budget_is_that_of_the_scan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     budget = ["--pairs", "6"]
@@ -220,6 +224,7 @@ def test_a_budget_is_that_of_the_scan(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "cannot be read from the journal's header" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_time_that_was_spent_is_not_spent_again(tmp_path: Path) -> None:
     out = tmp_path / "out"
     slow = ["--via", "local", "--only", "scan", "--probes", "40", "--interval", "0.01", "--time", "1s"]
@@ -250,6 +255,7 @@ def test_a_folder_without_a_journal_or_with_one_in_use_is_refused(
     assert "another scan is writing this journal" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_what_is_measured_comes_from_the_journal_and_ways_are_not_mixed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -167,6 +167,7 @@ def test_a_scan_keeps_the_group_ids_of_an_earlier_map_which_it_never_replaces(
         assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.slow
 def test_a_host_that_cannot_be_reached_makes_the_scan_partial(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

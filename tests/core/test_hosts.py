@@ -122,6 +122,7 @@ def test_natural_order_is_by_number() -> None:
     assert natural_order(hosts) == [2, 1, 0]
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.builds(
@@ -186,6 +187,7 @@ def test_a_line_too_long_to_be_hosts_is_refused_at_once() -> None:
             parse_hosts_text(text, source="hosts")
 
 
+@pytest.mark.slow
 def test_a_file_is_bounded_in_bytes_and_hosts(tmp_path: Path) -> None:
     path = tmp_path / "hosts"
     path.write_text("n[0-65535]\nand-one-more\n")

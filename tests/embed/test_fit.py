@@ -155,6 +155,7 @@ def test_the_order_of_hosts_does_not_change_a_distance() -> None:
     assert np.allclose(straight[np.ix_(order, order)], turned, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_run_repeats_itself_and_leaves_torch_as_it_was() -> None:
     import torch
 

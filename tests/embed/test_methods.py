@@ -34,6 +34,7 @@ def with_holes(fleet: Fleet, *, share: float, seed: int) -> Matrix:
     return rtt
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("placement", PLACEMENTS)
 @pytest.mark.parametrize("cell", CELLS)
 def test_the_ensemble_reads_the_hops_where_the_raw_readings_do_not(cell: Any, placement: Any) -> None:
@@ -79,6 +80,7 @@ def test_unit_and_order_of_hosts_change_nothing(
     assert again.coordinates.tobytes() == straight.coordinates.tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.8, 0.9])
 def test_intervals_of_unmeasured_links_hold_nine_of_ten_readings(share: float) -> None:
     held, links = 0, 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from bench._real import by_means, by_paths, hidden_error, hide, planetlab, repeat_errors, wonderproxy
 from netprobe.embed import EmbedOptions, fit_embedding
@@ -12,6 +13,7 @@ from netprobe.embed import EmbedOptions, fit_embedding
 HOSTS = 120
 
 
+@pytest.mark.slow
 def test_hidden_links_between_cities_are_predicted_and_measured_ones_stay_as_good(data_folder: Path) -> None:
     matrix = wonderproxy(data_folder)
     some = np.random.default_rng(5000).choice(len(matrix), HOSTS, replace=False)

@@ -19,6 +19,7 @@ from netprobe.probe.capacity.run import CapacityOptions
 QUICK = ["--probes", "10", "--measure", "rtt,capacity"]
 
 
+@pytest.mark.slow
 def test_capacity_stands_beside_the_map_it_was_measured_in_and_is_not_measured_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -72,6 +73,7 @@ def test_without_a_reading_the_rest_of_the_chain_stands(
     assert (out / "hostfile").read_text().count("slots") == 2
 
 
+@pytest.mark.slow
 def test_a_run_without_readings_leaves_a_good_file_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -26,6 +26,7 @@ def found_labels(scan: Scan, map_: Map) -> list[str]:
     return [group[host.name] for host in scan.hosts]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("racks", [(6, 6, 4), (3, 6, 9), (4, 4, 4, 4)])
 @pytest.mark.parametrize("seed", range(3))
 def test_racks_become_groups_and_the_ring_crosses_once_a_rack(racks: tuple[int, ...], seed: int) -> None:
@@ -192,6 +193,7 @@ def test_an_unknown_format_is_refused() -> None:
         export_hostfile(plan_order(map_scan(scan)), format_name="bogus")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("racks", [(6, 6), (6, 6, 4), (8, 8)])
 @pytest.mark.parametrize("seed", range(3))
 def test_one_slow_host_does_not_hide_the_racks(racks: tuple[int, ...], seed: int) -> None:

@@ -124,6 +124,7 @@ def test_files_functions_and_parameter_lists_that_grow_too_large_are_refused(tre
     ]
 
 
+@pytest.mark.slow
 def test_a_heavy_import_at_the_top_of_a_module_is_refused(tree: Path) -> None:
     (tree / "embed" / "heavy.py").write_text("import torch\n")
     (tree / "plan" / "misplaced.py").write_text("def run() -> None:\n    import sklearn.cluster\n")

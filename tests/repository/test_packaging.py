@@ -28,6 +28,7 @@ def shipped_in(names: list[str]) -> set[str]:
     return {name for name in names if ".dist-info/" not in name}
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_every_module_and_every_data_file(wheel_files: list[str]) -> None:
     assert shipped_in(wheel_files) == files_to_ship()
 
@@ -36,6 +37,7 @@ def test_the_wheel_holds_the_licence(wheel_files: list[str]) -> None:
     assert any(name.endswith("/LICENSE") for name in wheel_files)
 
 
+@pytest.mark.slow
 def test_a_source_archive_gives_the_same_wheel(tree: Path, tmp_path: Path, wheel_files: list[str]) -> None:
     with tarfile.open(build("sdist", tree, tmp_path / "sdist")) as archive:
         archive.extractall(tmp_path / "unpacked")
@@ -83,6 +85,7 @@ def run_installed(site: Path, folder: Path, *arguments: str) -> subprocess.Compl
     )
 
 
+@pytest.mark.slow
 def test_a_clone_without_symbolic_links_installs_and_runs_new_packages_and_all(
     tree: Path, tmp_path: Path
 ) -> None:

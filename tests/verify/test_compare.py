@@ -66,6 +66,7 @@ def test_the_ceiling_is_what_a_prediction_with_ties_can_reach() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [4, 16])
 def test_orders_lie_where_they_were_asked_for(size: int) -> None:
     racks = np.arange(size) // 4

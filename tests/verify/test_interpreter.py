@@ -93,6 +93,7 @@ def in_threads(works: list[Callable[[], None]]) -> None:
         raise errors[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("members", "channels"), [(1, 1), (2, 1), (3, 2), (7, 1), (8, 3)])
 def test_every_algorithm_runs_in_any_order_and_proves_itself(members: int, channels: int) -> None:
     fleet = Fleet(members, channels)

@@ -43,6 +43,7 @@ def planned() -> tuple[Map, OrderPlan]:
     return map_, plan_order(map_)
 
 
+@pytest.mark.slow
 def test_a_plan_is_run_and_what_was_run_is_written(
     planned: tuple[Map, OrderPlan], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -78,6 +79,7 @@ def test_a_plan_is_run_and_what_was_run_is_written(
     assert json.loads(capsys.readouterr().out)["status"] == "ok"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["halving-doubling", "nccl-tree"])
 def test_other_algorithms_run_against_random_orders(planned: tuple[Map, OrderPlan], algorithm: str) -> None:
     map_, plan = planned
@@ -92,6 +94,7 @@ def test_other_algorithms_run_against_random_orders(planned: tuple[Map, OrderPla
     assert all(one.predicted_s for one in document.orders)
 
 
+@pytest.mark.slow
 def test_measured_capacities_predict_times_with_shared_uplinks_in_them(
     planned: tuple[Map, OrderPlan], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -132,6 +135,7 @@ class Slow(Stand):
         return 0.001
 
 
+@pytest.mark.slow
 def test_orders_that_the_time_does_not_hold_are_left_out_and_counted(planned: tuple[Map, OrderPlan]) -> None:
     map_, plan = planned
     document = verify_order(
@@ -181,6 +185,7 @@ LONG = VerifyRequest(
 )
 
 
+@pytest.mark.slow
 def test_an_agent_that_is_killed_ends_it_with_a_line_and_the_rest_is_kept(
     planned: tuple[Map, OrderPlan], tmp_path: Path
 ) -> None:
@@ -278,6 +283,7 @@ def test_what_does_not_belong_together_is_refused(
         load_baseline(str(tmp_path / "other.json"))
 
 
+@pytest.mark.slow
 def test_a_run_of_nothing_says_what_may_be_missing(
     planned: tuple[Map, OrderPlan], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -305,6 +311,7 @@ def test_a_run_of_nothing_says_what_may_be_missing(
     assert "--orders -1" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_size_that_was_priced_is_run_and_said(
     planned: tuple[Map, OrderPlan], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

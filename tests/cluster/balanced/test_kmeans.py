@@ -60,6 +60,7 @@ def test_assignment_equals_brute_force(n: int, k: int, seed: int, data: st.DataO
     assert cost[np.arange(n), labels].sum() == pytest.approx(best)
 
 
+@pytest.mark.slow
 def test_inertia_meets_the_exhaustive_optimum_at_small_sizes() -> None:
     met = 0
     for seed in range(20):

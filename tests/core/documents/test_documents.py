@@ -203,6 +203,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(JSON)
 def test_to_json_writes_what_json_reads_back(data: Any) -> None:
     assert json.loads(to_json(data)) == data

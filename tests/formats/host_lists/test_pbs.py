@@ -45,6 +45,7 @@ def test_a_malformed_line_is_named(text: str, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_sizes_are_bounded() -> None:
     with pytest.raises(HostsError, match="slots"):
         read_pbs_nodefile("a\n" * 1_000_001)

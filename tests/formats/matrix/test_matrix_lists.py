@@ -290,6 +290,7 @@ def test_any_json_is_a_reply_or_one_clear_line(value: object) -> None:
             assert "\n" not in str(error)
 
 
+@pytest.mark.slow
 def test_real_matrices_of_others_are_read(data_folder: Path) -> None:
     def shape(name: str, **options: object) -> tuple[int, int]:
         readings = read((data_folder / name).read_bytes(), **options)  # type: ignore[arg-type]

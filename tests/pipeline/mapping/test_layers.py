@@ -152,6 +152,7 @@ def members(map_: Map) -> list[tuple[str, list[str], str]]:
     return [(group.id, group.hosts, group.leader) for group in map_.groups]
 
 
+@pytest.mark.slow
 @settings(max_examples=4, derandomize=True, phases=[Phase.generate])  # shrinking takes minutes
 @given(
     alone=st.booleans(),

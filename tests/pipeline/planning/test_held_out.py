@@ -31,6 +31,7 @@ def fleet(*, persistent: bool) -> tuple[FloatMatrix, FloatMatrix]:
     return (slow if persistent else base), slow * noise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("persistent", [True, False])
 def test_pairs_that_both_readings_find_slow_are_at_their_full_cost(persistent: bool) -> None:
     base, raw = fleet(persistent=persistent)

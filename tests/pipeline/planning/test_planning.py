@@ -15,6 +15,7 @@ from netprobe.plan import load_plan, prove_against_map
 from tests.documents import capacity_of, rack_scan
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["ring", "halving-doubling", "nccl-tree", "double-binary-tree"])
 def test_no_order_is_taken_that_takes_longer_than_the_given_one(algorithm: str, tmp_path: Path) -> None:
     scan, _ = rack_scan([3, 3, 2], seed=2)
@@ -50,6 +51,7 @@ def test_capacities_that_do_not_belong_to_the_plan_are_refused() -> None:
         plan_order(map_, capacity=capacity_of(map_, without=without))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["halving-doubling", "recursive-doubling"])
 def test_random_orders_have_the_rank_0_of_the_order_that_they_are_compared_with(algorithm: str) -> None:
     """Of 13 hosts rank 0 does more than others: a thousand orders that may change it would beat the plan's."""
@@ -60,6 +62,7 @@ def test_random_orders_have_the_rank_0_of_the_order_that_they_are_compared_with(
     assert planned.cost_random is not None and planned.cost_random.least_s > 0.999 * planned.cost_s
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("held_out", [True, False])
 @pytest.mark.parametrize("asked", [{"algorithm": "chunked-ring"}, {"objective": "bottleneck"}])
 def test_of_rings_alike_to_the_largest_hop_the_one_that_crosses_least_is_taken(

@@ -46,6 +46,7 @@ def as_ring(order: list[str]) -> list[str]:
     return order[place:] + order[:place]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=10)
 @given(st.randoms(use_true_random=False), st.sampled_from(["sum", "bottleneck"]))
 def test_the_order_of_the_list_decides_only_the_root(rng: random.Random, objective: Objective) -> None:

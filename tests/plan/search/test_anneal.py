@@ -72,6 +72,7 @@ def test_the_loops_for_numba_take_the_same_way(
             assert anneal(model, link, range(size), steps=150, seed=1, compiled=True) == plain
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(kernels() is None, reason="numba is not installed: pip install 'netprobe-fleet[fast]'")
 @pytest.mark.parametrize("name", ["halving-doubling", "double-binary-tree"])
 def test_numba_changes_no_bit(name: str) -> None:

@@ -57,6 +57,7 @@ small = st.builds(
 )
 
 
+@pytest.mark.slow
 @NO_DEADLINE
 @given(costs, objectives, st.integers(0, 5), st.randoms(use_true_random=False))
 def test_a_ring_is_a_permutation_never_worse_than_the_given_order(
@@ -126,6 +127,7 @@ def test_needed_hops_raise_the_bound_of_the_largest_hop() -> None:
     assert solve_ring(cost, objective="bottleneck").cost_s == 9e-4
 
 
+@pytest.mark.slow
 @NO_DEADLINE
 @given(costs, objectives, st.sampled_from([1e3, 1e6, 1024.0, 0.125]))
 def test_the_unit_decides_nothing(cost: FloatMatrix, objective: Objective, scale: float) -> None:
@@ -156,6 +158,7 @@ def test_the_search_keeps_its_books(directed: bool) -> None:
     assert once.ring == ring.ring
 
 
+@pytest.mark.slow
 def test_compiled_and_plain_give_the_same_ring() -> None:
     """The one test that compiles: both objectives and both kinds of costs in one process, from numba's cache or not."""
     if compiled_kernels(moves) is None:
@@ -190,6 +193,7 @@ def test_a_search_whose_time_is_up_says_how_far_it_came() -> None:
     assert patient == solve_ring(cost, iterations=150)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_the_search_agrees_with_the_proof(objective: Objective, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(6):
@@ -219,6 +223,7 @@ def test_a_flat_network_keeps_the_given_order(objective: Objective, size: int) -
     assert list(ring.order) == start
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("sizes", [(7, 7, 5), (3, 7, 10), (5, 5, 5, 5)])
 def test_racks_are_crossed_no_more_often_than_needed(sizes: tuple[int, ...], objective: Objective) -> None:
@@ -253,6 +258,7 @@ def test_a_hierarchy_without_noise_is_proven_at_once() -> None:
         assert held_karp(cost, 2 * ring.cost_s, 50).bound == pytest.approx(ring.cost_s, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_racks_of_many_hosts() -> None:
     cost, rack = rack_fleet([8] * 10, 5, noise=0.1)
     ring = solve_ring(cost, iterations=1000)
@@ -260,6 +266,7 @@ def test_racks_of_many_hosts() -> None:
     assert ring.cost_s <= ring.lower_bound_s * 1.04
 
 
+@pytest.mark.slow
 def test_a_plane_is_ringed_near_the_bound() -> None:
     points = np.random.default_rng(2).random((64, 2))
     cost = np.hypot(*(points[:, None] - points[None, :]).transpose(2, 0, 1))

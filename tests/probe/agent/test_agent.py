@@ -115,6 +115,7 @@ def test_the_lease_ends_an_agent_whose_controller_falls_silent(start_agent: Star
     assert agent.child.wait(60) == -signal.SIGALRM
 
 
+@pytest.mark.slow
 def test_the_lease_is_renewed_by_pings(start_agent: StartAgent) -> None:
     agent = start_agent(lease_s=1.5)
     probe(agent, open_port(agent), 3500)  # takes more than two leases

@@ -41,6 +41,7 @@ def may_open_raw_sockets() -> bool:
     return True
 
 
+@pytest.mark.slow
 @needs_scapy
 @pytest.mark.skipif(not may_open_raw_sockets(), reason="raw sockets need CAP_NET_RAW")
 def test_a_scan_by_icmp_leaves_nothing_in_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

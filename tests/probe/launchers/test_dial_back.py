@@ -144,6 +144,7 @@ def test_the_secret_is_in_no_argument_and_no_environment() -> None:
     assert len(keys) == 1 and len(keys[0]) == 32
 
 
+@pytest.mark.slow
 def test_a_host_that_does_not_dial_back_is_unreachable_by_the_time_out() -> None:
     channels, failures = launch(Engine("b-mute"), "a", "b", "c", timeout_s=5)
     assert sorted(channel.host.name for channel in channels) == ["a", "c"]

@@ -268,6 +268,7 @@ def hostile_scan(
     return folder, subprocess.CompletedProcess([], running.returncode, out.decode(), err.decode())
 
 
+@pytest.mark.slow
 def test_hostile_hosts_cost_themselves_alone(hostile_scan: Any) -> None:
     folder, done = hostile_scan
     assert done.returncode == 3, done.stderr
@@ -324,6 +325,7 @@ def test_nothing_that_a_terminal_would_act_upon_is_printed_or_written(hostile_sc
         assert text.isascii() and is_clean(text), path.name
 
 
+@pytest.mark.slow
 def test_a_slow_host_has_its_line_and_no_escapes_are_in_json_or_on_a_live_terminal(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -47,6 +47,7 @@ def install(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "said"),
     [

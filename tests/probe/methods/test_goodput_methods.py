@@ -102,6 +102,7 @@ exec {REAL} "$@"
     assert "3.99 on " in differ
 
 
+@pytest.mark.slow
 @needs_iperf3
 @pytest.mark.parametrize(
     ("client", "reason"),

@@ -45,6 +45,7 @@ def drive(
         seen += [visit(link.src, link.dst, [float(rtt_s[link.src, link.dst])]) for link in links]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.integers(1, 6), min_size=2, max_size=6), st.floats(0.05, 1.0), st.integers(0, 99))
 def test_a_budget_is_kept_each_pair_is_visited_from_both_ends_and_no_host_is_in_two_pairs(
@@ -70,6 +71,7 @@ def test_the_same_seed_and_readings_give_the_same_pairs() -> None:
     assert drive(rtt, Budget(pairs=30), seed=4)[0] != drive(rtt, Budget(pairs=30), seed=5)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("racks", [[40, 30, 20, 16, 12, 10], [16] * 8, [100, 60, 40, 24, 16, 10, 6]])
 def test_a_tenth_of_the_pairs_shows_the_racks(racks: list[int]) -> None:
     rtt = rack_rtt(racks, seed=sum(racks))
@@ -97,6 +99,7 @@ def read_in_rows(
     return known
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("racks", [True, False])
 def test_a_tenth_of_the_pairs_shows_racks_inside_rows_and_none_where_there_are_none(racks: bool) -> None:
     place = np.random.default_rng(3).permutation(96)

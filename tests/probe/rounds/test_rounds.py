@@ -71,6 +71,7 @@ def test_a_round_is_the_same_whichever_was_looked_at_before(
         rounds[len(rounds)]
 
 
+@pytest.mark.slow
 def test_the_rounds_of_4096_hosts_take_the_memory_of_one() -> None:
     tracemalloc.start()
     rounds = two_passes(range(4096))

@@ -108,6 +108,7 @@ def test_a_noisy_login_shell_does_not_matter() -> None:
     assert run_scan(ON_LOOPBACK, launcher, QUICK).scan.status == "ok"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "reason", "wait_s"),
     [
@@ -165,6 +166,7 @@ class Watch:
                 self.action()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "reason"), [(signal.SIGKILL, "the agent ended"), (signal.SIGSTOP, "the agent hangs")]
 )
@@ -284,6 +286,7 @@ def start_scan(tmp_path: Path) -> Iterator[Callable[[], tuple[subprocess.Popen[s
 StartScan = Callable[[], tuple["subprocess.Popen[str]", list[int], Path]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_scan_ends_cleanly_long_before_its_last_round(
     start_scan: StartScan, number: signal.Signals
@@ -297,6 +300,7 @@ def test_an_interrupted_scan_ends_cleanly_long_before_its_last_round(
     assert 3 <= len(read_journal(journal).visits) < 30
 
 
+@pytest.mark.slow
 def test_a_killed_controller_leaves_no_agent_and_a_readable_journal(start_scan: StartScan) -> None:
     running, agents, journal = start_scan()
     running.kill()
