@@ -9,16 +9,15 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-# `make test-long` sets it: tests marked `long` run too, and properties are tested with new examples each time.
-LONG = os.environ.get("NETPROBE_TESTS") == "long"
+from tests.properties import LONG
 
-# Shared machines stall at will: a slow example is no failure. Every day the same examples, so that a failure
+# A shared machine stalls at times: a slow example is not a failure. Every day the same examples, so that a failure
 # comes from a change and not from luck.
 settings.register_profile("everyday", deadline=None, max_examples=60, derandomize=True)
 settings.register_profile("long", deadline=None, max_examples=600)
@@ -116,6 +115,31 @@ def compiler_cache(compiled_switch: Path, tmp_path_factory: pytest.TempPathFacto
     """PATH for commands that make labs and need not show that they can compile."""
     folder = remember_compiling(tmp_path_factory.mktemp("compiler") / "bin", compiled_switch)
     return f"{folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+
+
+@pytest.fixture
+def attempts(request: pytest.FixtureRequest) -> Callable[[int], Iterator[int]]:
+    """Numbers of attempts, for what a busy machine may spoil; each after the first is a retry in the summary."""
+
+    def numbers(most: int) -> Iterator[int]:
+        yield 0
+        for number in range(1, most):
+            request.node.user_properties.append(("retry", number))  # reaches the summary from workers too
+            yield number
+
+    return numbers
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    retried = {
+        report.nodeid: count
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        if getattr(report, "when", None) == "teardown" or getattr(report, "outcome", None) == "failed"
+        if (count := sum(name == "retry" for name, _ in getattr(report, "user_properties", ())))
+    }
+    names = "".join(f"\n  {count} in {name}" for name, count in retried.items())
+    terminalreporter.write_line(f"retries: {sum(retried.values())}{names}")
 
 
 # After the selection by -m and -k: a run without labs must not wait for one that has them.

@@ -19,7 +19,13 @@ from netprobe.plan import load_plan
     [
         ("aws_regions/aws_cloudping_21.csv", ["--unit", "ms"], "found", 21),
         ("aws_regions/cross-region_21.txt", ["--unit", "ms"], "found", 21),
-        ("seattle99/SeattleData_1", ["--unit", "s", "--zeros", "missing"], "found", 99),
+        pytest.param(
+            "seattle99/SeattleData_1",
+            ["--unit", "s", "--zeros", "missing"],
+            "found",
+            99,
+            marks=pytest.mark.long,
+        ),
         ("goldpinger/checkall-success.json", [], "none", 3),
         ("gpu_p2p_matrix/a100x8_bidir_p2p_disabled_GBs.txt", ["--unit", "GB/s"], "cannot_tell", 8),
         ("gpu_p2p_matrix/dgx2_v100x12_p2p_disabled_GBs.txt", ["--unit", "GB/s"], "none", 12),

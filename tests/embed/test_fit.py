@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from netprobe.core.errors import InputError, PlatformError
 from netprobe.embed import METHODS, Embedding, EmbedOptions, fit_embedding
 from netprobe.embed.prepare import check_matrix, prepare
+from tests.properties import examples
 
 INSIDE, BETWEEN = 100e-6, 300e-6
 QUICK = EmbedOptions(iterations=60, restarts=1)
@@ -133,7 +134,7 @@ def test_the_unit_does_not_matter(options: EmbedOptions) -> None:
     assert micros.stress == pytest.approx(seconds.stress)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.integers(1, 9), st.integers(0, 10**6), st.sampled_from(METHODS), st.booleans())
 def test_the_result_is_always_well_formed(n: int, seed: int, method: Any, zeros: bool) -> None:
     rng = np.random.default_rng(seed)

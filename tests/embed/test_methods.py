@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bench._datacentre import CELLS, PLACEMENTS, Fleet, Matrix, make_fleet, paia
@@ -17,6 +17,7 @@ from netprobe.embed.coordinates.adam import Objective, _Problem, fit_adam
 from netprobe.embed.estimates.forest import grow_forest
 from netprobe.embed.estimates.heights import relative_heights
 from netprobe.embed.prepare import check_matrix, prepare, winsorise
+from tests.properties import examples
 
 QUICK = {method: EmbedOptions(method=method, iterations=30, restarts=1) for method in METHODS}
 # Neither the seeds that methods were chosen on nor those that bench/map.py reports.
@@ -56,7 +57,7 @@ def test_paia_is_one_for_the_truth_and_zero_where_all_is_tied() -> None:
     assert paia(hops, np.array([[0.0, 2, 4], [2, 0, 1], [4, 1, 0]])) == 0.5
 
 
-@settings(max_examples=12)
+@examples(12)
 @given(
     st.sampled_from(METHODS),
     st.integers(0, 10**6),

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from netprobe.core.errors import HostsError, InputError
@@ -22,6 +22,7 @@ from netprobe.formats import (
     write_plain_list,
     writer_named,
 )
+from tests.properties import examples
 
 
 def test_our_own_format_comes_first(tmp_path: Path) -> None:
@@ -87,7 +88,7 @@ def test_an_address_of_version_6_is_no_slots() -> None:
     assert [host.name for host in read_hosts_text("fe80::1\n::2\n")] == ["fe80::1", "::2"]
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(st.text() | st.text(alphabet="ab@:=#[]- \t\r\n12slotsmax_.", max_size=60))
 def test_any_text_is_hosts_or_one_clear_line(text: str) -> None:
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ ATTEMPTS = 3  # the order of two uplinks is a factor of two, which a busy second
 
 
 def test_hosts_and_uplinks_are_told_apart_by_their_rates(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], attempts: Callable[[int], Iterator[int]]
 ) -> None:
     """How near the readings are is bench/capacity.py's to say. Slow links take little of this machine's time."""
     spec = {
@@ -37,7 +38,7 @@ def test_hosts_and_uplinks_are_told_apart_by_their_rates(
         given = ("--hosts", str(lab.hosts_path), *reach)
         assert run(["scan", *given, "--only", "map", "--out", str(out), "--probes", "20"]) == 0
         command = ["capacity", str(out / "scan.json"), str(out / "map.json"), *reach]
-        for _ in range(ATTEMPTS):
+        for _ in attempts(ATTEMPTS):
             capsys.readouterr()
             code = run([*command, "--seconds", "0.6", "--repeats", "1", "--json", "--force"])
             said = capsys.readouterr()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from netprobe.cli.entry import run
 pytestmark = pytest.mark.lab
 ATTEMPTS = 3  # on a shared machine a neighbour may hold the cores up; the bench counts first attempts
 Capture = pytest.CaptureFixture[str]
+Attempts = Callable[[int], Iterator[int]]
 
 
 def in_this_process(capsys: Capture, *args: str) -> dict[str, Any]:
@@ -28,9 +30,9 @@ def in_this_process(capsys: Capture, *args: str) -> dict[str, Any]:
 
 
 @pytest.mark.timeout(600)
-def test_an_example_as_a_user_scans_it(tmp_path: Path) -> None:
+def test_an_example_as_a_user_scans_it(tmp_path: Path, attempts: Attempts) -> None:
     """The command itself, in a process of its own, all of its defaults."""
-    for attempt in range(ATTEMPTS):
+    for attempt in attempts(ATTEMPTS):
         out = tmp_path / f"out{attempt}"
         argv = [sys.executable, "-m", "netprobe", "scan", "--lab", "racks-6-6-4", "--seed", "11", "--json"]
         done = subprocess.run([*argv, "--out", str(out)], capture_output=True, text=True, timeout=150)
@@ -44,12 +46,12 @@ def test_an_example_as_a_user_scans_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("seed", "racks"), [(13, [3, 4, 6]), (14, [3, 3, 3])])
 def test_the_racks_are_found_and_the_ring_crosses_once_a_rack(
-    tmp_path: Path, capsys: Capture, seed: int, racks: list[int]
+    tmp_path: Path, capsys: Capture, attempts: Attempts, seed: int, racks: list[int]
 ) -> None:
     # Racks further apart than those of the examples, by more than what a busy machine adds.
     spec = tmp_path / "spec.yaml"
     spec.write_text(f"{{name: far, racks: {racks}, delay_inside: 50us, delay_between: 2ms}}\n")
-    for attempt in range(ATTEMPTS):
+    for attempt in attempts(ATTEMPTS):
         out = tmp_path / f"out{attempt}"
         args = ("scan", "--lab", str(spec), "--seed", str(seed), "--out", str(out), "--probes", "40")
         result = in_this_process(capsys, *args)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import combinations
 from pathlib import Path
 
@@ -27,11 +27,13 @@ from netprobe.probe.records.options import ScanOptions
 pytestmark = pytest.mark.lab
 ATTEMPTS = 3  # a neighbour on the same cores may hold the switch up
 Fault = Callable[[Lab], None]
+Attempts = Callable[[int], Iterator[int]]
 
 
 def mapped(
     spec: str,
     folder: Path,
+    attempts: Attempts,
     *,
     seed: int,
     fault: Fault = lambda _lab: None,
@@ -42,7 +44,7 @@ def mapped(
     options = ScanOptions(probes_per_visit=probes, python=shlex.quote(sys.executable))
     with temporary(parse_spec(spec), seed=seed) as lab:
         fault(lab)
-        for attempt in range(ATTEMPTS):
+        for attempt in attempts(ATTEMPTS):
             out = folder / str(attempt)
             out.mkdir()
             scanned = scan(
@@ -59,9 +61,9 @@ def mapped(
 
 
 @pytest.mark.parametrize("racks", [[6, 6, 4], [4] * 4])
-def test_equal_and_unequal_racks_are_the_groups(tmp_path: Path, racks: list[int]) -> None:
+def test_equal_and_unequal_racks_are_the_groups(tmp_path: Path, attempts: Attempts, racks: list[int]) -> None:
     spec = f"{{name: maps{sum(racks)}, racks: {racks}, delay_inside: 50us, delay_between: 1ms}}"
-    map_, truth = mapped(spec, tmp_path, seed=51)
+    map_, truth = mapped(spec, tmp_path, attempts, seed=51)
     score = score_map(map_, truth, plan_order(map_))
     assert score.ari == 1.0
     assert score.crossings == len(racks)
@@ -69,7 +71,7 @@ def test_equal_and_unequal_racks_are_the_groups(tmp_path: Path, racks: list[int]
     assert map_.grouped_by == "rtt" and list(map_.layers.named()) == ["rtt"]
 
 
-def test_two_tiers_are_found_as_racks_in_rows(tmp_path: Path) -> None:
+def test_two_tiers_are_found_as_racks_in_rows(tmp_path: Path, attempts: Attempts) -> None:
     spec = """
         name: maps-tiers
         racks: [4, 4, 4, 4]
@@ -77,7 +79,7 @@ def test_two_tiers_are_found_as_racks_in_rows(tmp_path: Path) -> None:
         delay_between: 4ms
         delay_pairs: [{racks: [0, 1], delay: 500us}, {racks: [2, 3], delay: 500us}]
     """
-    map_, truth = mapped(spec, tmp_path, seed=52)
+    map_, truth = mapped(spec, tmp_path, attempts, seed=52)
     assert score_map(map_, truth).ari == 1.0
     rack_of = {host.name: host.rack for host in truth.hosts}
     rows = [rack_of[group.hosts[0]] in ("rack0", "rack1") for group in map_.groups]
@@ -87,7 +89,7 @@ def test_two_tiers_are_found_as_racks_in_rows(tmp_path: Path) -> None:
     assert [row == rows[0] for row in rows] == [parent == outer[0] for parent in outer]
 
 
-def test_a_sick_host_is_named_and_stays_in_its_rack(tmp_path: Path) -> None:
+def test_a_sick_host_is_named_and_stays_in_its_rack(tmp_path: Path, attempts: Attempts) -> None:
     sick = []
 
     def add_delay(lab: Lab) -> None:
@@ -95,7 +97,7 @@ def test_a_sick_host_is_named_and_stays_in_its_rack(tmp_path: Path) -> None:
         set_value(lab, sick[0], "delay", "1ms")
 
     spec = "{name: maps-sick, racks: [6, 6, 4], delay_inside: 50us, delay_between: 1ms}"
-    map_, truth = mapped(spec, tmp_path, seed=53, fault=add_delay)
+    map_, truth = mapped(spec, tmp_path, attempts, seed=53, fault=add_delay)
     assert score_map(map_, truth).ari == 1.0
     assert map_.outliers is not None
     found = {host.host: host for host in map_.outliers.hosts}
@@ -106,7 +108,8 @@ def test_a_sick_host_is_named_and_stays_in_its_rack(tmp_path: Path) -> None:
     assert found[sick[0]].slower == found[sick[0]].links == 15
 
 
-def test_64_hosts_in_unequal_racks_of_two_rows_with_a_sick_one(tmp_path: Path) -> None:
+@pytest.mark.long
+def test_64_hosts_in_unequal_racks_of_two_rows_with_a_sick_one(tmp_path: Path, attempts: Attempts) -> None:
     racks = [12, 10, 9, 8, 8, 7, 6, 4]
     near = [
         {"racks": [i, j], "delay": "500us"}
@@ -121,7 +124,7 @@ def test_64_hosts_in_unequal_racks_of_two_rows_with_a_sick_one(tmp_path: Path) -
         "delay_pairs": near,
         "faults": [{"host": "rack1/3", "delay": "2ms"}],
     }
-    map_, truth = mapped(json.dumps(spec), tmp_path, seed=54, probes=8)  # JSON is YAML
+    map_, truth = mapped(json.dumps(spec), tmp_path, attempts, seed=54, probes=8)  # JSON is YAML
     score = score_map(map_, truth, plan_order(map_))
     assert score.ari == 1.0
     assert score.crossings == len(racks)
@@ -135,7 +138,9 @@ def test_64_hosts_in_unequal_racks_of_two_rows_with_a_sick_one(tmp_path: Path) -
     assert f"{sick} is slow towards everybody" in found.text
 
 
-def test_a_slow_card_is_named_by_its_goodput_and_stays_in_its_rack(tmp_path: Path) -> None:
+def test_a_slow_card_is_named_by_its_goodput_and_stays_in_its_rack(
+    tmp_path: Path, attempts: Attempts
+) -> None:
     slow = []
 
     def hold_back(lab: Lab) -> None:
@@ -145,7 +150,7 @@ def test_a_slow_card_is_named_by_its_goodput_and_stays_in_its_rack(tmp_path: Pat
 
     spec = "{name: maps-card, racks: [5, 3], delay_inside: 50us, delay_between: 1ms, host_rate: 200Mbit/s}"
     measuring = parse_measuring("rtt,goodput", goodput="tcp", size="1MB")
-    map_, truth = mapped(spec, tmp_path, seed=55, fault=hold_back, measuring=measuring)
+    map_, truth = mapped(spec, tmp_path, attempts, seed=55, fault=hold_back, measuring=measuring)
     assert score_map(map_, truth).ari == 1.0
     assert list(map_.layers.named()) == ["rtt", "beta"]
     beta = map_.layers.beta

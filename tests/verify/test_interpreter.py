@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from netprobe.plan.costs import MODELS
@@ -23,6 +23,7 @@ from netprobe.probe.agent.collective.links import HELLO, Meeting
 from netprobe.probe.agent.collective.program import MAX_ACTIONS, RankProgram
 from netprobe.probe.agent.collective.run import BARRIER, DATA, HEADER, CollectiveError, Interpreter
 from netprobe.probe.agent.greetings import listen
+from tests.properties import examples
 
 HERE = "127.0.0.1"
 SIZE = 100_003
@@ -190,7 +191,7 @@ def test_a_peer_that_says_anything_else_ends_the_run(
         run_alone(one)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.binary(max_size=200), st.booleans())
 def test_no_bytes_of_a_peer_break_the_interpreter(noise: bytes, after_barrier: bool) -> None:
     from netprobe.probe.agent.collective.links import Link

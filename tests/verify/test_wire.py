@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from netprobe.core.errors import InputError
@@ -17,6 +17,7 @@ from netprobe.probe.fleet.fleet import Member
 from netprobe.probe.records.result import HostOutcome
 from netprobe.verify.runner import StoppedRunError
 from netprobe.verify.wire import WireRunner
+from tests.properties import examples
 
 
 class FakeConnection:
@@ -55,7 +56,7 @@ json_values = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(st.dictionaries(
     st.sampled_from(["type", "durations_ns", "sent", "code", "reason", "peer", "port", "actions", "faults"]),
     json_values,

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
@@ -14,9 +14,10 @@ from netprobe.cluster import find_groups, sqrt_groups
 from netprobe.cluster.balanced.sqrt_groups import realise
 from netprobe.core.errors import InputError
 from tests.cluster.fleets import rack_rtt
+from tests.properties import examples
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.integers(1, 40), st.floats(1.0, 2.0), st.integers(0, 10**6))
 def test_number_and_sizes_follow_the_dissertation(n: int, elasticity: float, seed: int) -> None:
     rtt = np.random.default_rng(seed).uniform(1.0, 3.0, (n, n))

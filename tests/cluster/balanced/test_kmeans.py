@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
@@ -22,6 +22,7 @@ from netprobe.cluster.balanced.kmeans import constrained_kmeans
 from netprobe.cluster.balanced.lloyd import DescentOptions, lloyd
 from netprobe.cluster.balanced.swaps import improved
 from netprobe.core.errors import InfeasibleError, InputError
+from tests.properties import examples
 
 
 def _allowed(n: int, k: int, size_min: int, size_max: int) -> list[tuple[int, ...]]:
@@ -44,7 +45,7 @@ def _inertia(points: NDArray[np.float64], labels: tuple[int, ...]) -> float:
     )
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(2, 6), st.integers(1, 3), st.integers(0, 10**6), st.data())
 def test_assignment_equals_brute_force(n: int, k: int, seed: int, data: st.DataObject) -> None:
     k = min(k, n)
@@ -72,7 +73,7 @@ def test_inertia_meets_the_exhaustive_optimum_at_small_sizes() -> None:
     assert met >= 16
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.integers(1, 40), st.integers(1, 6), st.integers(0, 10**6), st.booleans())
 def test_sizes_are_kept_and_no_group_is_lost(n: int, k: int, seed: int, identical: bool) -> None:
     k = min(k, n)
@@ -134,7 +135,7 @@ def test_elasticity_sets_the_number_and_the_least_size() -> None:
         ConstrainedKMeans(None, elasticity=0.5).fit(points)
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(st.integers(2, 60), st.integers(1, 8), st.integers(0, 10**6), st.data())
 def test_assignment_equals_the_linear_program_from_any_prices(
     n: int, k: int, seed: int, data: st.DataObject

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
@@ -14,6 +14,7 @@ from netprobe.cluster import compare_methods, find_groups, find_outliers, judge_
 from netprobe.core.errors import InfeasibleError, InputError
 from netprobe.embed import denoise
 from tests.cluster.fleets import flat_rtt, rack_rtt
+from tests.properties import examples
 
 LAYOUTS = [(6, 6, 4), (3, 6, 9), (4, 4, 4, 4), (8, 8), (6, 5, 1), (2,) * 8]
 
@@ -189,7 +190,7 @@ def test_groups_are_numbered_by_their_first_host_and_evidence_is_plain_json() ->
     assert json.loads(json.dumps(dict(grouping.evidence)))["score"] > 0.9
 
 
-@settings(max_examples=4, deadline=None)
+@examples(4)
 @given(st.sampled_from([(3, 6, 9), (2,) * 8, (7, 5), (12,)]), st.integers(0, 10**6), st.floats(-9, 9))
 def test_neither_the_unit_nor_the_order_of_hosts_matters_and_a_seed_repeats(
     sizes: tuple[int, ...], seed: int, power: float

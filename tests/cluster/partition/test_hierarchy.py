@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.cluster.hierarchy import linkage
 
 from netprobe.cluster.distances.pairs import square
 from netprobe.cluster.partition.hierarchy import _average_linkages, best_scores, hierarchy_of, partition_score
+from tests.properties import examples
 
 
 def random_log_distances(n: int, seed: int, count: int = 3) -> np.ndarray:
@@ -17,7 +18,7 @@ def random_log_distances(n: int, seed: int, count: int = 3) -> np.ndarray:
     return np.random.default_rng(seed).normal(0.0, 0.3, (count, n * (n - 1) // 2))
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(n=st.integers(2, 30), seed=st.integers(0, 1000))
 def test_trees_grown_at_once_are_scipys(n: int, seed: int) -> None:
     log_distances = random_log_distances(n, seed)

@@ -7,12 +7,13 @@ import shlex
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from netprobe.core.errors import HostsError, InputError
 from netprobe.core.hosts import Host, make_host
 from netprobe.formats import FORMATS, TOPOLOGY_FORMATS, format_named, writer_named
+from tests.properties import examples
 
 ROUND_TRIPS = ("deepspeed", "horovod", "json", "mpich", "openmpi", "rankfile", "slurm-hostfile", "torchrun")
 NO_COMMENTS = {"dlrover", "horovod", "json", "ray"}
@@ -28,7 +29,7 @@ def body(text: str) -> list[str]:
     return [line for line in text.splitlines() if not line.startswith("#")]
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(fleets)
 def test_what_is_written_is_read_back(items: list[tuple[str, int]]) -> None:
     hosts = made(items)
@@ -39,7 +40,7 @@ def test_what_is_written_is_read_back(items: list[tuple[str, int]]) -> None:
         assert [host.slots for host in read(writer_named(name)(hosts, slots=3))] == [3] * len(hosts)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(
     st.text(max_size=80)
     | st.lists(st.sampled_from(["rank", "0=a", "slot=1", "\n", "*", "#", "{", "]", ":", "torchrun"])).map(

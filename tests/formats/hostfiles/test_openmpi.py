@@ -5,12 +5,13 @@ from __future__ import annotations
 import shlex
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from netprobe.core.errors import HostsError, InputError
 from netprobe.core.hosts import Host, make_host
 from netprobe.formats import openmpi_command, openmpi_ranks, read_openmpi_hostfile, write_openmpi_hostfile
+from tests.properties import examples
 
 names = st.from_regex(r"[a-z][a-z0-9]{0,6}(-[a-z0-9]{1,4})?", fullmatch=True).filter(
     lambda name: name not in {"slots", "slot", "cpu", "cpus", "count", "rank", "port", "socket"}
@@ -72,7 +73,7 @@ def test_impossible_slots_are_refused(slots: int) -> None:
         write_openmpi_hostfile([make_host(f"n{i}") for i in range(3)], slots=999_999)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.lists(st.tuples(names, st.integers(1, 5)), min_size=1, max_size=12, unique_by=lambda t: t[0]))
 def test_what_is_written_is_read_back(items: list[tuple[str, int]]) -> None:
     hosts = tuple(make_host(name, slots=slots) for name, slots in items)
@@ -151,7 +152,7 @@ def test_an_empty_file_has_no_host() -> None:
         read_openmpi_hostfile("# nothing\n\n")
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(st.text() | st.text(alphabet="ab@:=#+^ \t\r\n1slotmax_-.", max_size=60))
 def test_any_text_is_hosts_or_one_clear_line(text: str) -> None:
     try:

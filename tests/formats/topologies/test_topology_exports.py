@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from netprobe.core.errors import InputError
@@ -17,12 +17,13 @@ from netprobe.core.hosts import Host, make_host
 from netprobe.formats import TOPOLOGY_FORMATS, topology_format_named, writer_named
 from netprobe.formats.host_lists.slurm import expand_nodelist, write_nodelist
 from netprobe.formats.topologies.slurm_topology import read_slurm_topology
+from tests.properties import examples
 
 names = st.from_regex(r"[a-z0-9][a-z0-9.-]{0,3}[0-9]{0,3}", fullmatch=True)
 Groups = dict[str, list[Host]]
 
 
-@settings(deadline=None, max_examples=80)
+@examples(80)
 @given(st.lists(names, max_size=20) | st.integers(0, 120).map(lambda n: [f"n{i:02}" for i in range(n)]))
 def test_a_node_list_is_read_back(listed: list[str]) -> None:
     assert list(expand_nodelist(write_nodelist(listed))) == listed
@@ -43,7 +44,7 @@ def fleets(draw: st.DrawFn) -> Groups:
     return groups
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(fleets())
 def test_both_files_of_slurm_say_the_groups(groups: Groups) -> None:
     root = ("netprobe",) if len(groups) > 1 else ()

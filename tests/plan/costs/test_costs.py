@@ -9,7 +9,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from netprobe.core.documents.matrix import FloatMatrix
@@ -35,11 +35,12 @@ from netprobe.plan.costs.tree import both_trees
 from netprobe.plan.schedule.rounds import Transfer
 from netprobe.plan.search.ring import ring_cost
 from tests.plan.fleets import rack_fleet
+from tests.properties import examples
 
 EVERY: list[CostModel] = [*MODELS.values(), BCube(2), BCube(3)]
 models = st.sampled_from(EVERY)
 sizes = st.integers(1, 40)
-QUICK = settings(deadline=None, max_examples=50)
+QUICK = examples(50)
 each_model = pytest.mark.parametrize("model", EVERY, ids=lambda model: model.name)
 
 
@@ -265,7 +266,7 @@ def test_equal_costs_make_all_orders_equal(model: CostModel) -> None:
         assert model.lower_bound(cost) <= prices[0] * (1 + 1e-12)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(models, st.integers(1, 5), st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from([0, 3]))
 def test_no_order_costs_less_than_the_bound(
     model: CostModel, size: int, seed: int, goodput: bool, levels: int

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from netprobe.core.documents.document import canonical_sha256, dump
@@ -28,6 +28,7 @@ from netprobe.plan import (
 from netprobe.plan.costs import MODELS
 from netprobe.plan.search.ring import solve_ring
 from tests.plan.fleets import groups_of, named, order_plan, rack_fleet
+from tests.properties import examples
 
 
 def plan_of(hosts: list[Host], shuffle: list[int], objective: Objective = "sum", **more: Any) -> OrderPlan:
@@ -47,7 +48,7 @@ def as_ring(order: list[str]) -> list[str]:
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=10)
+@examples(10)
 @given(st.randoms(use_true_random=False), st.sampled_from(["sum", "bottleneck"]))
 def test_the_order_of_the_list_decides_only_the_root(rng: random.Random, objective: Objective) -> None:
     hosts = named(16)
@@ -170,7 +171,7 @@ def test_a_plan_is_checked_against_its_map() -> None:
         prove_against_map(fewer, document)
 
 
-@settings(deadline=None, max_examples=12)
+@examples(12)
 @given(st.sampled_from(list(MODELS)), st.integers(1, 24), st.integers(0, 99), st.booleans())
 def test_a_plan_of_any_algorithm_proves_itself(algorithm: str, size: int, seed: int, sized: bool) -> None:
     rng = np.random.default_rng(seed)
@@ -200,7 +201,7 @@ def test_a_plan_of_any_algorithm_proves_itself(algorithm: str, size: int, seed: 
     assert OrderPlan.model_validate(dump(plan)) == plan
 
 
-@settings(deadline=None, max_examples=4)
+@examples(4)
 @given(st.randoms(use_true_random=False), st.sampled_from(["halving-doubling", "nccl-tree", "bcube"]))
 def test_the_order_of_the_list_decides_only_the_root_of_any_algorithm(
     rng: random.Random, algorithm: str

@@ -6,7 +6,7 @@ import random
 from collections import deque
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from netprobe.core.errors import InputError
@@ -16,6 +16,7 @@ from netprobe.plan.schedule.actions import Action, CollectiveProgram, compile_ro
 from netprobe.plan.schedule.proof import check_actions, owed
 from netprobe.plan.schedule.rounds import Transfer
 from netprobe.probe.agent.collective.program import DELIVER, FETCH, RECEIVE, SEND
+from tests.properties import examples
 
 EVERY: list[CostModel] = [*MODELS.values(), BCube(2), BCube(3)]
 each_model = pytest.mark.parametrize("model", EVERY, ids=lambda model: model.name)
@@ -90,7 +91,7 @@ def test_every_rank_delivers_the_sum_among_any_number_of_ranks(model: CostModel)
                 assert set(found) == owed(program, rank)
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(st.sampled_from(EVERY), st.integers(1, 9), st.integers(1, 3), st.integers(0, 1 << 30))
 def test_channels_share_the_buffer_and_no_timing_spoils_the_sum(
     model: CostModel, ranks: int, channels: int, seed: int

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from netprobe.core.documents.matrix import FloatMatrix
@@ -24,10 +24,11 @@ from netprobe.plan.search.compiled import compiled_kernels
 from netprobe.plan.search.construct import neighbours, padded, whole_units
 from netprobe.plan.search.exact import MAX_EXACT_HOSTS
 from tests.plan.fleets import rack_fleet
+from tests.properties import examples
 
 OBJECTIVES: tuple[Objective, ...] = ("sum", "bottleneck")
 objectives = st.sampled_from(OBJECTIVES)
-NO_DEADLINE = settings(deadline=None, max_examples=25)
+NO_DEADLINE = examples(25)
 
 
 def random_cost(size: int, seed: int, directed: bool, levels: int = 0) -> FloatMatrix:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from netprobe.core.errors import PlatformError
@@ -28,6 +28,7 @@ from netprobe.probe.records.options import ScanOptions
 from netprobe.probe.records.result import HostOutcome
 from netprobe.probe.scan.session import run_scan
 from tests.probe.conftest import AgentProcess, hosts_named
+from tests.properties import examples
 
 needs_scapy = pytest.mark.skipif(importlib.util.find_spec("scapy") is None, reason="scapy is not installed")
 PAYLOAD = bytes(range(16))
@@ -125,7 +126,7 @@ def test_requests_are_echoes_and_replies_are_read(ipv6: bool) -> None:
 
 
 @needs_scapy
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.binary(max_size=120), st.booleans(), st.booleans())
 def test_anything_that_comes_is_read_or_is_nothing(data: bytes, ipv6: bool, framed: bool) -> None:
     icmp_packets.load()
@@ -136,7 +137,7 @@ def test_anything_that_comes_is_read_or_is_nothing(data: bytes, ipv6: bool, fram
 
 
 @needs_scapy
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.binary(max_size=120), st.integers(0, 80))
 def test_an_error_is_about_a_packet_of_ours_or_is_nothing(data: bytes, place: int) -> None:
     icmp_packets.load()

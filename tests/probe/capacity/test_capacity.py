@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from netprobe.core.errors import InputError
 from netprobe.probe.capacity.estimate import Estimates, Reading, estimate
 from netprobe.probe.capacity.experiments import Experiment, experiments, extent_of_tests, most_flows
 from netprobe.probe.capacity.run import CapacityOptions
+from tests.properties import examples
 
 Groups = list[list[int]]
 SIZES = st.lists(st.integers(1, 7), min_size=1, max_size=5)
@@ -108,7 +109,7 @@ def measured(groups: Groups, rates: Callable[[Experiment], list[float]], seed: i
     return estimate(groups, readings)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(
     st.lists(st.integers(3, 7), min_size=3, max_size=5),
     st.floats(1.5, 8),

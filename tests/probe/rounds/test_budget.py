@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -22,6 +22,7 @@ from netprobe.probe.rounds.chooser import Results
 from netprobe.probe.rounds.circle import Link
 from tests.documents import rack_labels, rack_rtt
 from tests.probe.conftest import visit
+from tests.properties import examples
 
 
 def drive(
@@ -46,7 +47,7 @@ def drive(
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(st.lists(st.integers(1, 6), min_size=2, max_size=6), st.floats(0.05, 1.0), st.integers(0, 99))
 def test_a_budget_is_kept_each_pair_is_visited_from_both_ends_and_no_host_is_in_two_pairs(
     racks: list[int], share: float, seed: int
