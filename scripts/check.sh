@@ -19,6 +19,7 @@ check "mypy" .venv/bin/mypy
 check "mypy, scripts and bench" env MYPYPATH=bench .venv/bin/mypy --explicit-package-bases scripts bench
 check "layers" .venv/bin/lint-imports
 check "imports" .venv/bin/python scripts/check_imports.py
+check "sizes" .venv/bin/python scripts/check_sizes.py
 check "the agent on Python 3.8" .venv/bin/vermin --quiet --target=3.8- --no-tips --violations probe/agent
 check "published schemas" .venv/bin/python scripts/check_schemas.py
 if command -v shellcheck >/dev/null 2>&1; then
