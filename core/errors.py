@@ -72,7 +72,7 @@ class OutputExistsError(InputError):
 
 
 class PlatformError(InputError):
-    """This machine lacks a privilege, a program or a library that was asked for."""
+    """This machine lacks a privilege, a program or a library that was requested."""
 
 
 class InfeasibleError(InputError):

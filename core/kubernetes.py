@@ -15,21 +15,21 @@ _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]*")
 
 
 def label_fault(name: str) -> str | None:
-    """Why ``name`` is no DNS label (a namespace, a container); None when it is one."""
+    """Why ``name`` is not a DNS label (a namespace, a container); None when it is one."""
     if len(name) <= MAX_LABEL and _LABEL.fullmatch(name):
         return None
     return f"{_short(name)} is none of up to {MAX_LABEL} characters a-z 0-9 and - inside (RFC 1123)"
 
 
 def subdomain_fault(name: str) -> str | None:
-    """Why ``name`` is no DNS subdomain (a pod, a node); None when it is one."""
+    """Why ``name`` is not a DNS subdomain (a pod, a node); None when it is one."""
     if len(name) <= MAX_SUBDOMAIN and _SUBDOMAIN.fullmatch(name):
         return None
     return f"{_short(name)} is none: up to {MAX_SUBDOMAIN} characters a-z 0-9 . - (RFC 1123)"
 
 
 def label_key_fault(key: str) -> str | None:
-    """Why ``key`` is no key of a label or a taint (``[PREFIX/]NAME``); None when it is one."""
+    """Why ``key`` is not a key of a label or a taint (``[PREFIX/]NAME``); None when it is one."""
     prefix, slash, name = key.rpartition("/")
     if slash and subdomain_fault(prefix):
         return f"{_short(key)} has no DNS name before its '/'"
@@ -57,7 +57,7 @@ def selector_fault(selector: str) -> str | None:
 
 
 def image_fault(image: str) -> str | None:
-    """Why ``image`` is no reference to an image; None when it can be one."""
+    """Why ``image`` is not a reference to an image; None when it can be one."""
     if len(image) <= 512 and _IMAGE.fullmatch(image):
         return None
     return f"{_short(image)} is not a reference such as python:3.12-slim"

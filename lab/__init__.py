@@ -1,7 +1,7 @@
 """A fleet of network namespaces on one machine: the embedded default, and the test bed.
 
 A YAML spec (racks of hosts, delays, rates) becomes namespaces joined by one user-space switch, with a
-controller that is no rank host, a hosts file, and the ground truth beside it. See docs/lab.md.
+controller without a rank, a hosts file, and the ground truth. See docs/lab.md.
 
     spec = load_spec("racks-6-6-4")
     with temporary(spec, seed=1) as lab:

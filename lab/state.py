@@ -1,4 +1,4 @@
-"""What is remembered about a lab on this machine, so that whatever was begun can be undone.
+"""What is remembered about a lab on this machine, so that everything that was begun can be undone.
 
     /run/netprobe/labs/NAME/           private to root; everything about one lab
     /run/netprobe/labs/NAME/state.json the intent, written before anything is made
@@ -134,7 +134,7 @@ def locked(name: str, *, wait_s: float = LOCK_WAIT_S) -> Iterator[int]:
     """Hold the lock of a lab's name; yields its descriptor.
 
     Commands that build get the descriptor too: a killed netprobe leaves the lock held until the last of
-    them has ended, so that the next command does not clean up beside one that still makes things.
+    them has ended, so that the next command does not clean up while another one still creates things.
     Raises InputError when another command holds it for longer than ``wait_s`` seconds.
     """
     path = LABS / f"{name}.lock"

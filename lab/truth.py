@@ -1,6 +1,6 @@
 """The ground truth of a lab, as a document: where each host is, and what was configured.
 
-Written beside the hosts file when a lab is made; docs/lab.md describes it key by key.
+Written next to the hosts file when a lab is created; docs/lab.md describes it key by key.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class TruthGroup(Record):
 
 
 class TruthFault(Record):
-    """What is wrong at one place: a host, the link from ``src`` to ``dst``, or the way between two racks.
+    """A fault at one place: a host, the link from ``src`` to ``dst``, or the path between two racks.
 
     The effects are those of docs/lab.md in SI units; None where there is no such effect.
     """

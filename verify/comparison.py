@@ -74,7 +74,7 @@ class Record:
 
 
 OnProgress = Callable[[int, float, Ratio | None], None]
-"""Told of repetitions done, seconds gone by, and the ratio so far."""
+"""Told of repetitions done, elapsed seconds, and the ratio so far."""
 
 
 async def compare(
@@ -86,9 +86,9 @@ async def compare(
     on_progress: OnProgress = lambda *_: None,
     clock: Clock = time.monotonic,
 ) -> None:
-    """The proposed order against ``baselines``, which take turns. Raises StoppedRunError when it cannot go on.
+    """The proposed order against ``baselines``, which take turns. Raises StoppedRunError when it cannot continue.
 
-    Two runs to warm up and a block of four (two pairs) are made whatever they take; a further block is started where
+    Two runs to warm up and a block of four (two pairs) are always made; a further block is started where
     it ends in time if it takes as long as the last one.
     """
     began = clock()

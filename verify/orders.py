@@ -1,6 +1,6 @@
 """Orders at given places in the range of predicted costs (dissertation, section 6.3.2).
 
-The i-th of K orders lies at i/K of the way from the cheapest order known, the plan's, to the most expensive one that
+The i-th of K orders costs i/K of the way from the lowest-cost order known, the plan's, to the most expensive one that
 a search finds. Random orders alone would crowd near the upper end: the pool holds those on random walks away from
 both ends.
 """
@@ -64,7 +64,7 @@ def spread_orders(best: tuple[int, ...], price: Price, count: int, *, seed: int 
 
 
 def most_expensive(start: Ranks, price: Price, rng: np.random.Generator) -> Ranks:
-    """A dear order: of many random swaps the one that costs most, until none costs more."""
+    """An expensive order: of many random swaps the one that costs most, until none costs more."""
     if len(start) < 3:
         return start
     orders = np.stack([np.concatenate([start[:1], rng.permutation(start[1:])]) for _ in range(TRIES)])

@@ -51,7 +51,7 @@ class ByCapacity:
     """Times of ``algorithm`` where the plan's hosts share what ``capacity`` measured (``plan.shared_links``).
 
     Unlike a cost this is what a run should take: bytes over rates, latency left out. Raises InputError for a
-    host with a rank that stands in no group there, and for a resource of theirs without a reading.
+    host with a rank but in no group there, and for a resource of theirs without a reading.
     """
 
     def __init__(self, plan: OrderPlan, capacity: Capacity, algorithm: str, size_bytes: int) -> None:

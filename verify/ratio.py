@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
+from netprobe.core.documents.verify import Outcome
 from netprobe.core.errors import InputError
 
 LEVEL = 0.95
-Verdict = Literal["faster", "slower", "same", "cannot_tell"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +49,7 @@ def ratio_of(pairs: Sequence[tuple[float, float]]) -> Ratio | None:
     return Ratio(value=math.exp(mean), low=low, high=high, pairs=len(logs))
 
 
-def verdict_of(ratio: Ratio | None, precision: float) -> Verdict:
+def outcome_of(ratio: Ratio | None, precision: float) -> Outcome:
     """What the interval allows to say; ``same`` where it lies within ``precision`` of 1."""
     if ratio is None or ratio.low is None or ratio.high is None:
         return "cannot_tell"
@@ -62,6 +61,6 @@ def verdict_of(ratio: Ratio | None, precision: float) -> Verdict:
 
 
 def check_precision(precision: float) -> None:
-    """Raise InputError for a precision that cannot be asked for."""
+    """Raise InputError for an invalid precision."""
     if not 0.001 <= precision <= 1.0:
         raise InputError(f"a precision of {100 * precision:g} %: 0.1 % to 100 % are allowed")

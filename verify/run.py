@@ -1,4 +1,4 @@
-"""Orders on a fleet: agents up, the comparison, the survey, agents gone."""
+"""Orders on a fleet: agents up, the comparison, the survey, agents ended."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class VerifyOutcome:
     library: str | None = None
     """What the library that ran it calls itself; None where the agents did."""
     stopped: str | None = None
-    """Why it could not go on."""
+    """Why it ended early."""
 
 
 def run_verify(
@@ -174,7 +174,7 @@ async def _verify(
 async def run_comparison(
     runner: Runner, contenders: Contenders, verify: VerifyOptions, record: Record, on_event: OnEvent
 ) -> None:
-    """The comparison, then the survey. Raises StoppedRunError when ``runner`` cannot go on."""
+    """The comparison, then the survey. Raises StoppedRunError when ``runner`` cannot continue."""
 
     def compared(done: int, elapsed_s: float, ratio: Ratio | None) -> None:
         what = "" if ratio is None else f", {ratio.value:.2f}x so far"

@@ -12,7 +12,7 @@ from netprobe.core.errors import NothingMeasuredError
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """Seconds of the repetitions that were made, in turn; fewer than were asked for where ``reason`` says why."""
+    """Seconds of the repetitions that were made, in turn; fewer than requested where ``reason`` says why."""
 
     seconds: tuple[float, ...]
     reason: str | None = None
@@ -22,7 +22,7 @@ class Runner(Protocol):
     """Runs a collective in one of several orders, which it was given by their number."""
 
     batch_s: float
-    """For how long it may be asked at once: between two requests the time that is left is looked at."""
+    """The longest single request: the time left is checked between two requests."""
 
     async def repeat(self, sequence: Sequence[int], limit_s: float) -> Batch:
         """One repetition of each order of ``sequence``, in turn, in ``limit_s`` seconds at the most."""

@@ -24,7 +24,7 @@ Order = tuple[int, ...]
 """order[rank] = place of the member."""
 
 ASK_S = 10.0
-"""For an answer that needs no more than the way there and back, on a slow machine."""
+"""For an answer that needs no more than a round trip, on a slow machine."""
 CONNECT_S = 15.0
 CLOSE_S = 2.0
 """Short: it may stand between Ctrl-C and the end."""

@@ -13,7 +13,7 @@ from netprobe.core.documents.scan import DocumentStatus, ScannedHost
 MOST_BYTES_PER_S = 1e14
 """100 TB/s: no card and no uplink carries more."""
 LimitedBy = Literal["itself", "one_of", "hosts", "cpu"]
-"""What held the flows back: the resource, one of several that cannot be told apart, the hosts at its ends
+"""What limited the flows: the resource, one of several that cannot be distinguished, the hosts at its ends
 (so that it carries at least this much), or their processors."""
 
 

@@ -173,7 +173,7 @@ def read_json(path: Path) -> dict[str, Any]:
             "no netprobe document: a number in it has more digits than can be read", source=source
         ) from None
     if not isinstance(data, dict):
-        raise DocumentError("no netprobe document: its JSON is no object", source=source)
+        raise DocumentError("not a netprobe document: its JSON is not an object", source=source)
     return data
 
 
@@ -272,11 +272,11 @@ class _NoNumber(ValueError):
 
 
 def _no_constant(name: str) -> float:
-    raise _NoNumber(f"{name} is no JSON number; a missing value is null")
+    raise _NoNumber(f"{name} is not a JSON number; a missing value is null")
 
 
 def _rounded(data: Any, ready: Ready) -> Any:
-    """Floats at the digits a document keeps; what was set aside stands in its place again, as it is."""
+    """Floats at the digits a document keeps; what was set aside is put back in its place, as it is."""
     if isinstance(data, float):
         return round_float(data) if math.isfinite(data) else None
     if isinstance(data, dict):
@@ -313,5 +313,5 @@ def _canonical(data: Any) -> Any:
 
 
 def _is_plain(values: list[Any]) -> bool:
-    """Whether no object and no list stands in a list of JSON data."""
+    """Whether a list of JSON data contains no object and no list."""
     return _NESTING.isdisjoint(map(type, values))

@@ -186,7 +186,7 @@ class Map(Document):
         names = {host.name for host in self.hosts}
         grouped = [name for group in self.groups for name in group.hosts]
         if len(set(grouped)) != len(grouped):
-            raise ValueError("a host stands in two groups")
+            raise ValueError("a host is in two groups")
         if set(grouped) | set(self.unplaced) != names or set(grouped) & set(self.unplaced):
             raise ValueError("each host must stand in one group or in unplaced")
         if len({group.id for group in self.groups}) != len(self.groups):

@@ -37,7 +37,7 @@ _PLAIN_CELLS = frozenset({float, int, type(None)})
 
 @dataclass(kw_only=True)
 class SideFile:
-    """Arrays that a document being written puts beside itself, as an .npz of this ``name``."""
+    """Arrays that a document being written puts in its folder, as an .npz of this ``name``."""
 
     name: str
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
@@ -114,16 +114,16 @@ def _remember(array: NDArray[Any], digest: str) -> None:
 
 
 def load_array(folder: Path, reference: dict[str, Any]) -> NDArray[Any]:
-    """Read the array a reference names, beside the document. Raises ValueError with a reason."""
+    """Read the array a reference names, from the document's folder. Raises ValueError with a reason."""
     name, key = reference.get("npz"), reference.get("key")
     if not isinstance(name, str) or not isinstance(key, str):
         raise ValueError("a matrix reference needs npz and key")
     if Path(name).name != name or name in ("", ".", ".."):
-        raise ValueError(f"side file {name!r} is not a plain file name beside the document")
+        raise ValueError(f"side file {name!r} is not a plain file name in the document's folder")
     if not (folder / name).exists():
-        raise ValueError(f"side file {name!r} is missing beside the document")
+        raise ValueError(f"side file {name!r} is missing from the document's folder")
     if not (folder / name).is_file():
-        raise ValueError(f"side file {name!r} is no regular file")
+        raise ValueError(f"side file {name!r} is not a regular file")
     try:
         with zipfile.ZipFile(folder / name) as archive, archive.open(f"{key}.npy") as entry:
             array = _read_array(entry, archive.getinfo(f"{key}.npy").file_size, reference.get("shape"))
@@ -166,7 +166,7 @@ def _validate(value: Any, info: ValidationInfo) -> FloatMatrix:
     if isinstance(value, dict):
         context = info.context or {}
         if "folder" not in context:
-            raise ValueError("matrix stands in a side file, and no folder was given to find it in")
+            raise ValueError("matrix is in a side file, and no folder was given to find it in")
         value = load_array(context["folder"], value)
         array = np.asarray(value, dtype=np.float64)
     elif isinstance(value, np.ndarray):
@@ -206,7 +206,7 @@ class Ready:
     """Parts of a document being written that are plain JSON data already, rounded.
 
     pydantic would copy them cell by cell, and rounding walk them again. ``key`` marks their stand-ins; it is
-    drawn anew each time, so that nothing which a document holds can be taken for one.
+    random each time, so that nothing in a document can be taken for one.
 
     as_text: the document is written and not looked at, so matrices may stand in it as `RowTexts`. canonical: it is
     written to be hashed, and what has its canonical text at hand puts that into ``texts``.

@@ -24,14 +24,14 @@ class RandomOrders(Record):
 
 
 class HeldOutOrders(Record):
-    """What orders sought on one half of the readings cost on the other half, which they did not see."""
+    """What orders searched on one half of the readings cost on the other half, which was held out."""
 
     folds: int = Field(default=0, ge=0)
     """0 where this was not, or cannot be, found out; ``text`` says why."""
     pairs: int = Field(default=0, ge=0)
     """Pairs of hosts with a reading in either half."""
     cost_s: float | None = Field(default=None, ge=0)
-    """Of an order of the kind that the plan has, sought on a half."""
+    """Of an order of the plan's kind, searched on a half."""
     cost_given_s: float | None = Field(default=None, ge=0)
     cost_leaf_s: float | None = Field(default=None, ge=0)
     """Of the leaves of the hierarchy of the hosts, no search after it."""
@@ -48,7 +48,7 @@ class OrderSolver(Record):
     held_out_s: dict[str, float] = Field(default_factory=dict)
     """The held-out cost of each kind that was judged by it."""
     raw_share: float = Field(default=0.0, ge=0)
-    """Weight of the readings themselves beside the denoised distances, in the costs searched on."""
+    """Weight of the raw readings, against the denoised distances, in the costs that are searched."""
     runs: int = Field(default=0, ge=0)
     steps: int = Field(default=0, ge=0)
     """Moves tried by annealing, or kicks of the ring's search, in all runs for the order."""
@@ -90,7 +90,7 @@ class OrderPlan(Plan):
     order: list[str]
     """Host names, rank 0 first."""
     kept_given: str | None = None
-    """Why the given order was kept without a search; null when an order was sought."""
+    """Why the original order was kept without a search; null when there was a search."""
     cost_s: float = Field(ge=0)
     """Cost of ``order`` to the algorithm, on the map's denoised distances. Of a ring: the sum (or the largest)
     of the one-way times, each half an RTT, or that of a message of ``size_bytes``."""
@@ -103,13 +103,13 @@ class OrderPlan(Plan):
     cost_random: RandomOrders | None = None
     cost_worst_s: float | None = Field(default=None, ge=0)
     order_worst: list[str] = Field(default_factory=list)
-    """The dearest order found, where it was asked for."""
+    """The most expensive order found, where requested."""
     held_out: HeldOutOrders | None = None
     solver: OrderSolver | None = None
     advice: str | None = None
     """What the figures say, in a sentence."""
     crossings: int | None = Field(default=None, ge=0)
-    """Ring hops between groups; a ring through g > 1 groups needs at least g. Null for what is no ring."""
+    """Ring hops between groups; a ring through g > 1 groups needs at least g. Null without a ring."""
     crossings_given: int | None = Field(default=None, ge=0)
     left_out: list[str] = Field(default_factory=list)
     """Hosts that had no reading and are not in ``order``."""

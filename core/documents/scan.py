@@ -113,7 +113,7 @@ class RttStatistics(Record):
 
 
 class SamplesFile(Record):
-    """The raw samples, in an .npz beside the scan (docs/protocol.md lists its arrays)."""
+    """The raw samples, in an .npz in the scan's folder (docs/protocol.md lists its arrays)."""
 
     npz: str
     sha256: str
@@ -199,7 +199,7 @@ def check_hosts_and_matrices(hosts: list[Any], matrices: dict[str, Any]) -> None
     names = [host.name for host in hosts]
     if len(set(names)) != len(names):
         twice = next(n for n in names if names.count(n) > 1)
-        raise ValueError(f"host {twice!r} stands in hosts twice")
+        raise ValueError(f"host {twice!r} is in hosts twice")
     for key, matrix in matrices.items():
         if matrix.shape != (len(names), len(names)):
             raise ValueError(f"{key} has shape {matrix.shape} for {len(names)} hosts")

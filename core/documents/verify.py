@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from netprobe.core.documents.document import Document, Record
 from netprobe.core.documents.scan import DocumentStatus, ScannedHost
 
-Verdict = Literal["faster", "slower", "same", "cannot_tell"]
+Outcome = Literal["faster", "slower", "same", "cannot_tell"]
 
 
 class VerifiedOrder(Record):
@@ -22,7 +22,7 @@ class VerifiedOrder(Record):
     predicted_s: float | None = Field(default=None, ge=0)
     """Its cost by the plan's model, on the map; null without one."""
     percentile: float | None = Field(default=None, ge=0, le=100)
-    """Where that cost lies between the cheapest order and the dearest one known."""
+    """Where that cost lies between the lowest and the highest known cost of an order."""
 
 
 class VerifiedRepetition(Record):
@@ -46,7 +46,7 @@ class Comparison(Record):
     """The interval of 95 %."""
     pairs: int = Field(ge=0)
     predicted_ratio: float | None = Field(default=None, gt=0)
-    verdict: Verdict
+    verdict: Outcome
 
 
 class RankCorrelation(Record):

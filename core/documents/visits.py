@@ -69,7 +69,7 @@ class PathReading(Record):
     """The way of a link's packets, by TTL."""
 
     hops: int | None = Field(default=None, ge=1, le=255)
-    """Routers on the way and the destination itself (1: neighbours); null where it did not answer."""
+    """Routers on the path and the destination itself (1: neighbours); null where it did not answer."""
     addresses: list[str | None] = Field(default_factory=list)
     """What answered for each TTL from 1; null where nothing did."""
     mtu_bytes: int | None = Field(default=None, ge=68, le=65535)
@@ -79,7 +79,7 @@ class PathReading(Record):
 class Visit(Record):
     """One measurement of a link: ``src`` probed ``dst``.
 
-    What ran beside it are the other visits of the same ``round``; ``beside`` counts them.
+    The concurrent visits are the others of the same ``round``; ``beside`` counts them.
     """
 
     measurement: str = "rtt"
@@ -113,7 +113,7 @@ _RECORDS = TypeAdapter(list[Visit])
 class VisitTable(Sequence[Visit]):
     """Visits as columns: numbers as arrays, texts as indices into a list of distinct texts (-1: null).
 
-    What stands in ``goodput``, ``path`` and keys of a later version is one text, their JSON.
+    The content of ``goodput``, ``path`` and keys of a later version is one text, their JSON.
     """
 
     def __init__(self, columns: Mapping[str, NDArray[Any]], texts: Sequence[str]) -> None:
@@ -232,7 +232,7 @@ def _validate(value: Any, info: ValidationInfo) -> VisitTable:
     except OverflowError:
         raise ValueError("visits have a number too large to be one") from None
     except UnicodeEncodeError:
-        raise ValueError("visits have a text that is no Unicode (half of a surrogate pair)") from None
+        raise ValueError("visits have a text that is not Unicode (half of a surrogate pair)") from None
     return table
 
 
@@ -250,10 +250,10 @@ def _loaded(reference: dict[str, Any], folder: Any) -> VisitTable:
     columns = {}
     for key, place in named.items():
         if not isinstance(place, dict):
-            raise ValueError(f"column {key} of visits is no reference")
+            raise ValueError(f"column {key} of visits is not a reference")
         columns[key] = load_array(folder, place)
         if columns[key].ndim != 1:
-            raise ValueError(f"column {key} of visits is no list")
+            raise ValueError(f"column {key} of visits is not a list")
     ends, content = columns.pop("text_ends"), columns.pop("text_bytes")
     if ends.dtype != np.int64 or content.dtype != np.uint8 or (np.diff(ends, prepend=0) < 0).any():
         raise ValueError("the texts of visits cannot be read")
@@ -287,7 +287,7 @@ def _check_columns(columns: dict[str, NDArray[Any]], texts: list[str]) -> None:
             except (ValueError, RecursionError):
                 rest = None
             if not isinstance(rest, dict) or not set(rest).isdisjoint({*NUMBERS, *_TEXTS}):
-                raise ValueError("column rest of visits has an entry that is no object of further keys")
+                raise ValueError("column rest of visits has an entry that is not an object of further keys")
             for key, model in (("goodput", GoodputReading), ("path", PathReading)):
                 if rest.get(key) is not None:
                     model.model_validate(rest[key])

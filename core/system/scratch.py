@@ -13,7 +13,7 @@ from netprobe.core.errors import PlatformError
 
 @contextlib.contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """A folder that is gone afterwards. Raises PlatformError where none can be made."""
+    """A folder that is removed afterwards. Raises PlatformError where none can be made."""
     try:
         made = tempfile.TemporaryDirectory(prefix="netprobe-", ignore_cleanup_errors=True)
     except OSError as error:
@@ -23,7 +23,7 @@ def scratch_folder() -> Iterator[Path]:
 
 
 def scratch_file() -> IO[bytes]:
-    """A file without a name, gone when it is closed. Raises PlatformError where none can be made."""
+    """A file without a name, removed when it is closed. Raises PlatformError where none can be made."""
     try:
         return tempfile.TemporaryFile()
     except OSError as error:

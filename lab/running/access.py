@@ -40,7 +40,7 @@ def hosts_text(layout: Layout) -> str:
 
 
 def rsh_agent_text(layout: Layout, hostnames: Path) -> str:
-    """A shell script that stands in for ssh: ``sh rsh-agent HOST COMMAND...`` runs a command on a host.
+    """A shell script that replaces ssh: ``sh rsh-agent HOST COMMAND...`` runs a command on a host.
 
     As with ssh, the words of the command are joined and given to a shell there. HOST is a name, a target or
     an address.
@@ -55,7 +55,7 @@ def rsh_agent_text(layout: Layout, hostnames: Path) -> str:
         "# Usage: rsh-agent HOST COMMAND... (what ssh would do, through the lab's namespaces)\n"
         'host=$1\nshift\ncase "$host" in\n'
         f"{body}\n"
-        '*) echo "rsh-agent: $host is no host of this lab" >&2; exit 255 ;;\nesac\n'
+        '*) echo "rsh-agent: $host is not a host of this lab" >&2; exit 255 ;;\nesac\n'
     )
 
 

@@ -189,7 +189,7 @@ def _build(spec: LabSpec, layout: Layout, state: LabState, lock: int) -> None:
 
 
 def _remove(name: str, lock: int) -> None:
-    """Undo whatever of a lab is there. The caller holds its lock."""
+    """Remove whatever exists of a lab. The caller holds its lock."""
     directory = directory_of(name)
     state = LabState.load(directory)
     known = switches_by_name(name)

@@ -60,7 +60,7 @@ class Lab:
 
     @property
     def rsh_agent_argv(self) -> tuple[str, ...]:
-        """What stands in for ssh: HOST and a command follow. Joined by spaces: mpirun's ``plm_rsh_agent``."""
+        """What replaces ssh: HOST and a command follow. Joined by spaces: mpirun's ``plm_rsh_agent``."""
         # Through sh: /run is often mounted noexec.
         return ("/bin/sh", str(self.directory / access.RSH_AGENT_FILE))
 

@@ -51,7 +51,7 @@ def why_unreadable(name: str) -> str:
 
 
 def names_without_directory() -> list[str]:
-    """The names of labs whose directory is gone and whose namespaces or switch are there."""
+    """The names of labs whose directory is missing and whose namespaces or switch still exist."""
     fabrics = {path.name.removesuffix(f".{FABRIC_NAME}") for path in NETNS.glob(f"*.{FABRIC_NAME}")}
     named = {name for name in fabrics if NAME_PATTERN.fullmatch(name) and _has_namespaces(name)}
     named |= {name for name, _ in _switches()}
@@ -60,7 +60,7 @@ def names_without_directory() -> list[str]:
 
 def namespaces_by_name(name: str) -> tuple[str, ...]:
     """The network namespaces that a lab's name gives away; none unless both of every lab's own are there."""
-    # A name ends at the dot. Somebody else's single namespace is no lab.
+    # A name ends at the dot. Another user's single namespace is not a lab.
     return tuple(sorted(path.name for path in NETNS.glob(f"{name}.*"))) if _has_namespaces(name) else ()
 
 

@@ -55,7 +55,7 @@ HostAt = Annotated[str, BeforeValidator(_host)]
 
 
 class Fault(Part):
-    """Something wrong at one place: a host, a link (both ways), a link one way, or the way between racks.
+    """A fault at one place: a host, a link (both directions), a link in one direction, or the path between racks.
 
     ``delay`` and ``jitter`` are seconds added one way, ``loss`` a ratio, ``mtu`` bytes.
     """
@@ -110,7 +110,7 @@ class Fault(Part):
                 f"{odd[0]} is nothing that {place} can have: {', '.join(_EFFECTS[place])} are{hint}"
             )
         if self.mtu is not None and self.racks is not None and self.racks[0] == self.racks[1]:
-            raise ValueError("mtu needs two different racks: no router stands inside one")
+            raise ValueError("mtu needs two different racks: there is no router inside one")
         return self
 
     @property

@@ -1,7 +1,7 @@
 """From a spec and a seed to named, addressed hosts: pure, and the same every time.
 
 Neither a host's name, nor its address, nor its place in the list says anything about its rack: names and
-addresses are drawn at random, and the list is shuffled before they are.
+addresses are random, and the list is shuffled before they are.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class LabHost:
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """The hosts of a lab in the order of its hosts file, and its controller, which is no rank host."""
+    """The hosts of a lab in the order of its hosts file, and its controller, which has no rank."""
 
     hosts: tuple[LabHost, ...]
     controller: LabHost

@@ -79,12 +79,12 @@ class LabSpec(Part):
         return self.delay_between
 
     def host_rate_bytes_per_s(self, rack: int) -> float:
-        """What each host of a rack can send, and receive, in bytes a second; infinity is no limit."""
+        """What each host of a rack can send, and receive, in bytes a second; infinity means no limit."""
         own = self.racks[rack].host_rate
         return self.host_rate if own is None else own
 
     def uplink_rate_bytes_per_s(self, rack: int) -> float:
-        """What a rack's hosts together can send out, and take in, in bytes a second; infinity is no limit."""
+        """What a rack's hosts together can send out, and take in, in bytes a second; infinity means no limit."""
         own = self.racks[rack].uplink_rate
         return self.uplink_rate if own is None else own
 

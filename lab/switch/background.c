@@ -3,7 +3,7 @@
 
 #include "faults.h"
 
-/* A background flow: `source` stands in the heap of ghosts, due when the next packet of the flow is. */
+/* A background flow: `source` is in the heap of background packets, due when the next packet of the flow is. */
 struct flow {
 	uint64_t bytes_per_s; /* 0: it ends when its source is next due */
 	struct packet *source;

@@ -53,7 +53,7 @@ void clear_impairments(void)
 }
 
 /* A hash of what routers take to choose among equal paths (RFC 2992): addresses, protocol, and ports where
- * the packet shows them. 0 for what is no IPv4. */
+ * the packet shows them. 0 for anything but IPv4. */
 uint64_t flow_hash(const unsigned char *frame, uint32_t length)
 {
 	const unsigned char *ip = frame + 14;
@@ -63,7 +63,7 @@ uint64_t flow_hash(const unsigned char *frame, uint32_t length)
 		return 0;
 	header = (ip[0] & 15u) * 4;
 	memcpy(addresses, ip + 12, 8);
-	/* Of a packet in pieces only the first has ports: none is used, so that all go one way. */
+	/* Only the first fragment has ports: none is used, so that all fragments take one path. */
 	if ((ip[9] == 6 || ip[9] == 17) && !(ip[6] & 0x3f) && !ip[7] && length >= 14 + header + 4)
 		memcpy(&ports, ip + header, 4);
 	return mix(mix((uint64_t)addresses[0] << 32 | addresses[1]) + ((uint64_t)ip[9] << 32 | ports) + 1);

@@ -9,7 +9,7 @@
  *
  *   racks N                        configuration only, first; the controller's own "rack" counts too
  *   port IFNAME NAME RACK MAC      configuration only, one a host
- *   host NAME tx|rx BYTES_PER_S    0 is no limit
+ *   host NAME tx|rx BYTES_PER_S    0 means no limit
  *   uplink RACK up|down BYTES_PER_S
  *   delay SRC_RACK DST_RACK NANOSECONDS
  *   impair host NAME KEY VALUE     KEY: loss (parts of a billion), delay, jitter (nanoseconds), blocked (0, 1),

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The Internet checksum (RFC 1071) of bytes, as it stands in a packet. */
+/* The Internet checksum (RFC 1071) of bytes, as in a packet. */
 static void put_checksum(unsigned char *at, const unsigned char *bytes, uint32_t length)
 {
 	uint32_t sum = 0, i;

@@ -19,7 +19,7 @@ from netprobe.core.hosts import plain_host
 from netprobe.pipeline.verifying.verify_case import Case
 from netprobe.verify.correlate import correlate
 from netprobe.verify.predict import ByCapacity
-from netprobe.verify.ratio import verdict_of
+from netprobe.verify.ratio import outcome_of
 from netprobe.verify.run import VerifyOptions, VerifyOutcome
 
 LEFT_OUT = "the plan leaves it out: it had no reading"
@@ -93,7 +93,7 @@ def build_verify(
             high=None if ratio is None else ratio.high,
             pairs=0 if ratio is None else ratio.pairs,
             predicted_ratio=None if outcome.contenders is None else outcome.contenders.predicted_ratio,
-            verdict="same" if trivial else verdict_of(ratio, options.comparison.precision),
+            verdict="same" if trivial else outcome_of(ratio, options.comparison.precision),
         ),
         correlation=_correlation(case, outcome),
         warnings=_warnings(case, outcome, options.size_bytes),

@@ -87,7 +87,7 @@ def _shares(before: list[int] | None, now: list[int] | None) -> tuple[float | No
 
 
 def _nap_delays() -> tuple[int, int]:
-    """How much longer than asked for a sleep takes, in ns: median and 99th percentile."""
+    """How much longer than requested a sleep takes, in ns: median and 99th percentile."""
     late = []
     for _ in range(NAPS):
         began = time.monotonic_ns()

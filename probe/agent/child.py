@@ -1,7 +1,7 @@
-"""A program run for a task: bounded in time and output, and gone when the agent is.
+"""A program run for a task: bounded in time and output, and ended when the agent ends.
 
 It is the leader of its own process group, which is killed whole. PR_SET_PDEATHSIG kills it when the agent
-dies in whatever way. That is set by a small Python between fork and exec, which is what keeps the agent's
+dies, however it dies. That is set by a small Python between fork and exec, which is what keeps the agent's
 own threads out of it. The signal comes when the *thread* that started it ends: a child that outlives its
 task has to be started from the main thread.
 """

@@ -1,6 +1,6 @@
 """Dialling back: how an agent that one command started among many finds its controller, and each the other.
 
-The secret comes with the first frame on standard input, and stands in no argument vector and in no
+The secret comes with the first frame on standard input, and is in no argument vector and in no
 environment. Either end proves over nonces of both that it knows it, without sending it; then the
 connection takes the place of standard input and output. Only agents that dial load OpenSSL for it.
 """
@@ -105,10 +105,10 @@ def _receive(sock: socket.socket, kind: str) -> dict[str, Any]:
     """One message of this type, and not a byte further."""
     _, length = messages.parse_header(_exactly(sock, messages.HEADER_BYTES))
     if length > MAX_GREETING_BYTES:
-        raise ProtocolError("what answers there is no netprobe")
+        raise ProtocolError("the peer is not netprobe")
     message = messages.parse_json(_exactly(sock, length))
     if message["type"] != kind:
-        raise ProtocolError("what answers there is no netprobe controller")
+        raise ProtocolError("the peer is not a netprobe controller")
     return message
 
 

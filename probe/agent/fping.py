@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 PROGRAM = "fping"
 ALSO_IN = ("/usr/sbin", "/usr/local/sbin")
-"""Where some systems keep it, and a login that is no administrator's does not look."""
+"""Where some systems keep it, and a login that is not an administrator's does not look."""
 VERSION_S = 5.0
 TRY_MS = "200"
 MAX_OUTPUT_BYTES = 900 << 10

@@ -1,4 +1,4 @@
-"""What tells this host from another one, whatever the names it is reached by."""
+"""What identifies this host, whatever the names it is reached by."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class Agent:
         os._exit(code)  # sockets and all, whatever the other threads are doing
 
     def _do(self, message: dict[str, Any]) -> None:
-        """Run a task; one that others may need to run beside gets a thread of its own."""
+        """Run a task; one that must not block others gets its own thread."""
         if tasks.is_threaded(message["type"]):
             threading.Thread(target=self._answer, args=(message,), daemon=True).start()
         else:

@@ -55,11 +55,11 @@ SAMPLE_BYTES = _SAMPLE.size
 
 
 class ProtocolError(Exception):
-    """Bytes that are no frame, or a frame that is no message."""
+    """Bytes that are not a frame, or a frame that is not a message."""
 
 
 def marker(nonce: str) -> bytes:
-    """The line an agent writes before its first frame; whatever a login shell printed stands before it."""
+    """The line an agent writes before its first frame; whatever a login shell printed comes before it."""
     return MARKER_PREFIX + nonce.encode("ascii") + b"\n"
 
 
@@ -90,9 +90,9 @@ def parse_json(body: bytes) -> dict[str, Any]:
     try:
         message = _decode(body.decode("utf-8"))
     except (ValueError, RecursionError):
-        raise ProtocolError("a frame that is no JSON") from None
+        raise ProtocolError("a frame that is not JSON") from None
     if not isinstance(message, dict) or not isinstance(message.get("type"), str):
-        raise ProtocolError("a JSON frame that is no message")
+        raise ProtocolError("a JSON frame that is not a message")
     return message
 
 

@@ -1,10 +1,10 @@
-"""What an agent can be asked to do: the type of a message, the function that does it, and how.
+"""The tasks of an agent: the type of a message, the function that does it, and how.
 
 A task is a function ``task(message, resources) -> (answer, samples)``. ``message`` comes from the controller;
 ``answer`` is a message without its id; ``samples`` are (sequence number, sent at, RTT) in ns for a frame of
 their own, or None. ``resources`` is a dictionary that lives as long as the agent, for what outlasts a task
 (an open port, a server). An OSError or ValueError it raises is the task's failure, told to the controller.
-A module is imported when its first task comes: an agent that is asked for little stays small.
+A module is imported when its first task comes: an agent with few tasks stays small.
 """
 
 # ruff: noqa: TID251 (relative imports: on a host the package has another name)
@@ -52,7 +52,7 @@ TASKS = {
 THREADED = frozenset(
     ("collective_run", "fping", "fping_version", "iperf_send", "iperf_version", "tcp_collect", "tcp_send")
 )
-"""Those that run beside other tasks; all others run one after the other, in the order in which they came."""
+"""Those that run concurrently with other tasks; all others run one after the other, in the order in which they came."""
 
 
 def is_threaded(kind: str) -> bool:

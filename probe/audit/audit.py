@@ -97,7 +97,7 @@ def parse_audit(answer: Mapping[str, Any]) -> HostAudit:
     """Check a host's answer. Raises ProtocolError for what is none."""
     message = dict(answer)
     if message.get("type") != "audited":
-        raise ProtocolError("an answer that is no audit")
+        raise ProtocolError("an answer that is not an audit")
     programs = message.get("programs") or {}
     if not isinstance(programs, dict) or len(programs) > 16:
         raise ProtocolError("an audit whose programs are none")
@@ -214,7 +214,7 @@ def _visit_warnings(names: Sequence[str], visits: Sequence[VisitResult]) -> list
                 f"{what} in what {who} measured: these readings hold the time their processes waited"
             )
     if stepped:
-        # Both ends of a visit are suspects; a host whose clock steps stands in the most of them.
+        # Both ends of a visit are suspects; a host whose clock steps is in the most of them.
         ((suspect, _count),) = stepped.most_common(1)
         found.append(
             f"readings that cannot be were left out, most of them with {names[suspect]}: does its clock step?"
@@ -227,7 +227,7 @@ def _number(message: Mapping[str, Any], key: str, limit: float) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise ProtocolError(f"an audit whose {key} is no number")
+        raise ProtocolError(f"an audit whose {key} is not a number")
     if not 0 <= value <= limit:
         raise ProtocolError(f"an audit whose {key} cannot be")
     return float(value)

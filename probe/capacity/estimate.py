@@ -57,7 +57,7 @@ class Estimates:
 
 
 def estimate(groups: Sequence[Sequence[int]], readings: Sequence[Reading]) -> Estimates:
-    """Estimates for every host that stands in a group, and for every group."""
+    """Estimates for every host in a group, and for every group."""
     found = Estimates()
     for members in groups:
         for host in members:

@@ -1,4 +1,4 @@
-"""The capacity probe on a fleet: agents up, experiment after experiment, agents gone."""
+"""The capacity probe on a fleet: agents up, experiment after experiment, agents ended."""
 
 from __future__ import annotations
 

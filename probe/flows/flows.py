@@ -28,7 +28,7 @@ CPU_WAIT_RATIO = 0.5
 """One that waits for a processor this much of the time may have left the network idle."""
 _TOKEN_BYTES = 16
 _SETUP_S = 5.0
-"""For an answer that needs no more than the way there and back."""
+"""For an answer that needs no more than a round trip."""
 _CONNECT_S = 8.0
 """For the connections of a flow, of which each host allows three seconds, and a slow machine."""
 _LEAD_S = 0.05
@@ -111,7 +111,7 @@ async def run_flows(
 
 
 async def close_flows(members: Sequence[Member]) -> None:
-    """Close the receivers' ports of these hosts. A host that is gone has none."""
+    """Close the receivers' ports of these hosts. A lost host has none."""
 
     async def close(member: Member) -> None:
         if member.connection is not None and member.connection.lost is None:

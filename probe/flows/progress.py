@@ -35,11 +35,11 @@ def parse_marks(value: object, *, slack_s: float) -> list[Mark]:
     Raises ProtocolError.
     """
     if not isinstance(value, list) or len(value) > MAX_MARKS:
-        raise ProtocolError("marks of a flow that are no list of a fitting length")
+        raise ProtocolError("marks of a flow that are not a list of the right length")
     marks: list[Mark] = []
     for entry in value:
         if not isinstance(entry, list) or len(entry) != 2 or any(type(number) is not int for number in entry):
-            raise ProtocolError("a mark of a flow that is no pair of whole numbers")
+            raise ProtocolError("a mark of a flow that is not a pair of integers")
         at, total = entry
         if not (0 <= at <= _MAX_NS and 0 < total <= _MAX_BYTES):
             raise ProtocolError("a mark of a flow that cannot be")

@@ -26,7 +26,7 @@ class Cost:
 
 @dataclass(frozen=True, kw_only=True)
 class VisitContext:
-    """What a method may want to know of the round that a visit stands in."""
+    """What a method may want to know of the round that a visit is in."""
 
     round: int
     hosts: int
@@ -74,7 +74,7 @@ class Method(Protocol):
 class SubmitsTask(Protocol):
     """A method whose visit can be one task of the source's agent.
 
-    The visits of a round are asked for in a loop then, and those that end together are read together: a scan of a
+    The visits of a round are then requested in a loop, and those that end together are read together: a scan of a
     thousand hosts has a million, and what each costs is what the controller costs.
     """
 

@@ -80,7 +80,7 @@ class Fping:
         except (AgentLostError, ProtocolError) as error:
             return f"its fping could not be asked for: {error}"
         except TimeoutError:
-            return "its fping could not be asked for in time"
+            return "its fping did not answer in time"
         why_not = _why_not(code, said) or (_why_not(tried_code, tried) if tried_code > 1 else None)
         if why_not is not None:
             return f"{why_not} ({_INSTEAD})"
@@ -134,7 +134,7 @@ class Fping:
 
 
 def report_fields(report: FpingReport, address: str) -> dict[str, Any]:
-    """The fields of a visit. Probe 0 is the warm-up; the first reply to arrive is no sample, whichever it is."""
+    """The fields of a visit. Probe 0 is the warm-up; the first reply to arrive is not a sample, whichever it is."""
     counted = [echo for echo in report.echoes if echo.seq > 0]
     kept = [echo for echo in report.echoes[1:] if echo.seq > 0]
     possible = sorted((echo for echo in kept if echo.rtt_s > 0), key=lambda echo: echo.seq)

@@ -2,7 +2,7 @@
 
 It prints a line a reply in the order of arrival, ``[SECONDS] ADDRESS : [N], 64 bytes, 0.103 ms (...)``, or ``timed
 out``, or ``duplicate for [N]``; and at its end a line with the time of each probe in the order of sending, ``-`` for
-a lost one. Both must tell the same: what was cut short, or put in between by somebody else, is no reading.
+a lost one. Both must agree: output that was cut short, or mixed with other output, is not a reading.
 Its own count of losses is not used: with duplicates it goes wrong.
 """
 

@@ -1,6 +1,6 @@
 """Goodput of a link: what one TCP test brought, by the receiver's count.
 
-Two ways to measure it: iperf3 as a program of the hosts, and TCP flows of the agents themselves. They read
+Two methods to measure it: iperf3 as a program of the hosts, and TCP flows of the agents themselves. They read
 different things at short times and on busy processors, so a scan has one way for all of its links: iperf3
 where every host has it, else the agents' own.
 """
@@ -158,7 +158,7 @@ class Goodput:
         return self._way.deadline_s
 
     async def prepare(self, members: Sequence[Member]) -> dict[int, str]:
-        """Find out the way. Where iperf3 was asked for by name, hosts without it cannot take part."""
+        """Find out the way. Where iperf3 was requested by name, hosts without it cannot take part."""
         await self._choice.look(members)
         if self._way is self._iperf3:
             return {index: f"{reason} {_REMEDY}" for index, reason in self._choice.without.items()}
@@ -226,7 +226,7 @@ async def _iperf3_version(member: Member) -> tuple[str | None, str]:
     except (AgentLostError, ProtocolError) as error:
         return None, f"its iperf3 could not be asked for: {error}"
     except TimeoutError:
-        return None, "its iperf3 could not be asked for in time"
+        return None, "its iperf3 did not answer in time"
     version = parse_version(said)
     return version, f"its iperf3 says {said[:60]!r} of itself"
 

@@ -116,7 +116,7 @@ class Iperf3Way:
             ended = f" (it ended by signal {-code})" if type(code) is int and code < 0 else ""
             return {"reason": f"{src.outcome.host.name}: {error}{ended}"}
         if report.reverse or report.streams != self._streams:
-            return {"reason": f"{src.outcome.host.name}: iperf3 reports another test than was asked for"}
+            return {"reason": f"{src.outcome.host.name}: iperf3 reports a different test"}
         return {
             "goodput": GoodputReading(
                 bytes_per_s=report.bytes_per_s,

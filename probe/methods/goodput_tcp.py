@@ -53,7 +53,7 @@ class TcpWay:
         if result.reason is not None:
             return {"reason": result.reason}
         if not result.bytes:
-            # A lost first flight waits longer than a short test lasts: that is no rate of the link.
+            # A lost first flight waits longer than a short test lasts: that is not a rate of the link.
             return {
                 "src_port": result.src_port,
                 "dst_port": result.dst_port,

@@ -75,4 +75,4 @@ class Icmp:
         return [fields]
 
     async def finish(self, members: Sequence[Member]) -> None:
-        """Nothing to do: what travelled is gone with the agents."""
+        """Nothing to do: what was sent ended with the agents."""

@@ -72,9 +72,9 @@ def parse_report(text: str) -> Iperf3Report:
     try:
         document = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError):
-        raise ReportError("iperf3 printed something that is no JSON") from None
+        raise ReportError("iperf3 printed something that is not JSON") from None
     if not isinstance(document, dict):
-        raise ReportError("iperf3 printed JSON that is no report")
+        raise ReportError("iperf3 printed JSON that is not a report")
     error = document.get("error")
     if error is not None:
         said = error if isinstance(error, str) else "an error"

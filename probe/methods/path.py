@@ -1,4 +1,4 @@
-"""The ways of packets: hops and their addresses by time to live, and path MTU.
+"""The paths of packets: hops and their addresses by time to live, and path MTU.
 
 By an ordinary UDP socket and its error queue, or (IPv4, CAP_NET_RAW) by raw sockets and scapy.
 """
@@ -25,7 +25,7 @@ from netprobe.probe.records.options import ScanOptions
 from netprobe.probe.records.samples import NS_PER_S
 
 LIMIT_S = 10.0
-"""For one link: a way whose routers are all silent takes time."""
+"""For one link: a path whose routers are all silent takes time."""
 _USUAL_PROBES, _USUAL_S = 8, 0.02
 _MAX_SENT = 1 << 16
 
@@ -36,7 +36,7 @@ TRACES: tuple[Trace, ...] = ("udp", "scapy")
 
 class Path:
     """One walk a visit, toward the reflector's port of the other agent. Raises InputError, and PlatformError
-    without the scapy that was asked for."""
+    without the scapy that was requested."""
 
     def __init__(self, options: ScanOptions, trace: Trace = "udp") -> None:
         if trace not in TRACES:
@@ -115,7 +115,7 @@ class Path:
 def checked_path(answer: dict[str, Any]) -> dict[str, Any]:
     """The fields of an agent's answer to a path task. Raises ProtocolError."""
     if answer.get("type") != "path":
-        raise ProtocolError("an answer that is no path")
+        raise ProtocolError("an answer that is not a path")
     hops, mtu = whole_field(answer, "hops", MAX_HOPS), whole_field(answer, "mtu", MAX_SIZE)
     addresses = answer.get("addresses")
     if not isinstance(addresses, list) or len(addresses) > MAX_HOPS or (hops and len(addresses) != hops):

@@ -21,7 +21,7 @@ _MAX_COUNT = 1 << 40
 _MAX_NS = 1 << 62
 _STAMPS = get_args(Stamps)
 SPREAD_S, SPREAD_RATIO = 20e-6, 0.25
-"""A link whose source ports differ by more than both is told of: it may have several ways of unequal length."""
+"""A link whose source ports differ by more than both causes a warning: it may have several paths of unequal length."""
 _NAMED = 3
 
 
@@ -126,7 +126,7 @@ def _broken(columns: SampleColumns, stops: NDArray[np.int64], count: int, within
     good = columns.possible(within_ns) & (seq >= 1) & (seq <= count)
     follows = seq[1:] > seq[:-1]
     firsts = stops[(stops > 0) & (stops < len(seq))]
-    follows[firsts - 1] = True  # those of the next answer begin anew
+    follows[firsts - 1] = True  # those of the next answer start again
     good[1:] &= follows
     if good.all():
         return set()
@@ -136,7 +136,7 @@ def _broken(columns: SampleColumns, stops: NDArray[np.int64], count: int, within
 def _checked_counts(answer: dict[str, Any], size: int, count: int) -> dict[str, Any]:
     """All of an answer but its ``size`` samples. Raises ProtocolError."""
     if answer.get("type") != "done":
-        raise ProtocolError("an answer that is no result")
+        raise ProtocolError("an answer that is not a result")
     sent = whole_field(answer, "sent", count)
     received = whole_field(answer, "received", sent)
     stamps = answer.get("stamps") if size else None
@@ -217,5 +217,5 @@ class SourcePorts:
         named = ", ".join(f"{link} by {1e6 * spread:.0f} us" for spread, link in worst)
         return [
             f"{len(self._unequal)} of {self._links} links read differently from one source port to the next, as over "
-            f"several ways of unequal length: {named}"
+            f"several paths of unequal length: {named}"
         ]

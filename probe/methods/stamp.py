@@ -87,7 +87,7 @@ class Stamp:
         return self._options.source_ports == 1
 
     def submit(self, src: Member, dst: Member, context: VisitContext, take: Callable[[Any], None]) -> int:
-        """One series of probes; what stands in the messages of many visits is made into text once."""
+        """One series of probes; the common part of many visits' messages is formatted once."""
         assert src.connection is not None
         target = self._targets.get(dst.index)
         if target is None:

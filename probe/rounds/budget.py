@@ -135,7 +135,7 @@ class Budgeted:
         return self._second.pop(0)
 
     def _start(self, results: Results) -> None:
-        """Visits that are there already are those of a scan that goes on: they count."""
+        """Visits that are there already are those of a resumed scan: they count."""
         self._hosts = results.hosts
         self._pairs = self._budget.pairs_of(results.hosts)
         self._chosen = np.zeros((results.hosts, results.hosts), dtype=bool)
@@ -169,7 +169,7 @@ class Budgeted:
         return links
 
     def _first_pass_share(self) -> float:
-        """Of the time: where pairs are asked for as well, they come before their second readings."""
+        """Of the time: where a number of pairs is given as well, they come before their second readings."""
         asked = self._budget.pairs is not None or self._budget.share is not None
         return 1.0 if asked else _FIRST_PASS_SHARE
 
@@ -191,7 +191,7 @@ class Budgeted:
                 continue
             busy |= {one, other}
             self._chosen[one, other] = self._chosen[other, one] = True
-            # Which end probes first is drawn, so that no host is always the sender of the first pass.
+            # Which end probes first is random, so that no host is always the sender of the first pass.
             links.append(Link(one, other) if self._random.random() < 0.5 else Link(other, one))
         return links
 
@@ -224,7 +224,7 @@ class Budgeted:
     ) -> Iterator[tuple[int, int]] | None:
         """The pairs of components that fewer than ``needed`` readings tell apart, None without such.
 
-        outer, labels: (N,); components of different outer ones are told apart by that.
+        outer, labels: (N,); this distinguishes components of different outer ones.
         """
         count = int(labels.max()) + 1
         member = np.zeros((count, self._hosts), dtype=np.float64)

@@ -2,7 +2,7 @@
 
 Two rules. No host is in two tests of a round, neither as sender nor as receiver. Of the links between groups
 at most one touches each group, in or out, so that a group's uplink carries one flow at the most; links
-inside groups run beside them. Then a reading does not depend on its round, however oversubscribed the
+inside groups run concurrently. Then a reading does not depend on its round, however oversubscribed the
 uplinks are, as long as the groups are those that share them.
 
 With n_g hosts in group g of N, the links between groups need at least max 2 n_g (N - n_g) rounds (each
@@ -27,7 +27,7 @@ _LOOK_AHEAD = 4
 class GoodputRounds:
     """A Chooser: every ordered link once, or those of ``links``, in rounds that keep the two rules.
 
-    ``find_groups`` is asked at the first round and gives sets of indices of hosts; a host that is in none is
+    ``find_groups`` is called at the first round and gives sets of indices of hosts; a host that is in none is
     a group of its own.
     """
 
@@ -135,7 +135,7 @@ class _Plan:
     ) -> int:
         """Up to ``wanted`` links whose hosts are free; how many it were.
 
-        A link to a host that is gone costs no time: it is taken as well, and gets its reason. No link is
+        A link to a lost host costs no time: it is taken as well, and gets its reason. No link is
         looked for beyond a few rounds' worth of the queue.
         """
         taken = 0
@@ -219,7 +219,7 @@ def _partition(groups: Sequence[Collection[int]], hosts: Sequence[int]) -> list[
 
 
 def _across(ones: Sequence[int], others: Sequence[int]) -> Iterator[Link]:
-    """Every link between two groups, first one way, then the other; successive ones share no host."""
+    """Every link between two groups, first in one direction, then in the other; successive ones share no host."""
     longer, shorter = (ones, others) if len(ones) >= len(others) else (others, ones)
     for forth in (True, False):
         for turn in range(len(longer)):

@@ -18,7 +18,7 @@ from netprobe.plan.costs import RankOrders
 from netprobe.verify.comparison import PROPOSED, ComparisonOptions, Record, compare, survey
 from netprobe.verify.correlate import correlate
 from netprobe.verify.orders import spread_orders
-from netprobe.verify.ratio import ratio_of, verdict_of
+from netprobe.verify.ratio import outcome_of, ratio_of
 from netprobe.verify.runner import Batch, BlockingRunner, StoppedRunError
 
 times = st.floats(1e-6, 1e6)
@@ -39,12 +39,12 @@ def test_the_interval_is_that_of_student_over_the_logarithms(pairs: list[tuple[f
 
 
 def test_a_verdict_is_what_the_interval_allows() -> None:
-    assert ratio_of([]) is None and verdict_of(None, 0.05) == "cannot_tell"
-    assert verdict_of(ratio_of([(2.0, 1.0)]), 0.05) == "cannot_tell"
-    assert verdict_of(ratio_of([(2.0, 1.0), (2.1, 1.0), (1.9, 1.0)]), 0.05) == "faster"
-    assert verdict_of(ratio_of([(1.0, 2.0), (1.0, 2.1), (1.0, 1.9)]), 0.05) == "slower"
-    assert verdict_of(ratio_of([(1.001, 1.0), (1.002, 1.0), (0.999, 1.0)]), 0.05) == "same"
-    assert verdict_of(ratio_of([(2.0, 1.0), (0.7, 1.0), (1.0, 1.0)]), 0.05) == "cannot_tell"
+    assert ratio_of([]) is None and outcome_of(None, 0.05) == "cannot_tell"
+    assert outcome_of(ratio_of([(2.0, 1.0)]), 0.05) == "cannot_tell"
+    assert outcome_of(ratio_of([(2.0, 1.0), (2.1, 1.0), (1.9, 1.0)]), 0.05) == "faster"
+    assert outcome_of(ratio_of([(1.0, 2.0), (1.0, 2.1), (1.0, 1.9)]), 0.05) == "slower"
+    assert outcome_of(ratio_of([(1.001, 1.0), (1.002, 1.0), (0.999, 1.0)]), 0.05) == "same"
+    assert outcome_of(ratio_of([(2.0, 1.0), (0.7, 1.0), (1.0, 1.0)]), 0.05) == "cannot_tell"
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=2, max_size=25))

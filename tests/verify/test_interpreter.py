@@ -162,15 +162,15 @@ def test_a_peer_that_does_as_it_should_is_believed(alone: tuple[Interpreter, soc
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        (b"\0" * 40, "no message"),
-        (b"GET / HTTP/1.1\r\nHost: somewhere.example\r\n\r\n", "no message"),
+        (b"\0" * 40, "an invalid message"),
+        (b"GET / HTTP/1.1\r\nHost: somewhere.example\r\n\r\n", "an invalid message"),
         (barrier(7), "a barrier that nobody is at"),
         (barrier() + barrier(), "a barrier that nobody is at"),
         (barrier() + data(repetition=2), "another repetition"),
         (barrier() + data(payload=1 << 60), "another message than the one that is due"),
         (barrier() + data(first=0, last=1), "another message than the one that is due"),
         (barrier() + data(number=5), "another message than the one that is due"),
-        (barrier() + data(mask=9), "no message"),
+        (barrier() + data(mask=9), "an invalid message"),
         (barrier() + data(parts=0), "ranks that there are not"),
         (barrier() + data(parts=8), "ranks that there are not"),
         (barrier() + data(parts=1), "part of rank 0 twice"),

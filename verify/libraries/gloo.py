@@ -1,7 +1,7 @@
-"""Gloo's all_reduce through torch.distributed: one process a host, started the way agents are.
+"""Gloo's all_reduce through torch.distributed: one process per host, started as agents are.
 
-torch sorts the ranks of a group made inside another one, so each order gets a process group of its own, made anew when
-the order changes; a smaller all-reduce opens its connections before the timed one.
+torch sorts the ranks of a group made inside another one, so each order gets its own process group, created
+again when the order changes; a smaller all-reduce opens its connections before the timed one.
 """
 
 from __future__ import annotations

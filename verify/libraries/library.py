@@ -109,7 +109,7 @@ def check_algorithm(library: Library, algorithm: str) -> None:
 
 
 def check_trial(order: Sequence[int], hosts: int, size_bytes: int) -> None:
-    """Raise InputError for an order that is no permutation of the hosts, or a size that cannot be floats."""
+    """Raise InputError for an order that is not a permutation of the hosts, or a size that cannot be floats."""
     if sorted(order) != list(range(hosts)):
         raise InputError(f"an order must list each of the {hosts} hosts once")
     if not 0 < size_bytes <= MAX_SIZE_BYTES or size_bytes % FLOAT_BYTES:
@@ -149,7 +149,7 @@ def check_ranks(reported: object, expected: Sequence[str]) -> None:
     if not isinstance(reported, list) or not all(isinstance(name, str) for name in reported):
         raise LibraryError("the ranks do not say where they run")
     if len(reported) != len(expected):
-        raise LibraryError(f"{len(reported)} ranks run, and {len(expected)} were asked for")
+        raise LibraryError(f"{len(reported)} ranks run instead of {len(expected)}")
     found = [_label(name) for name in reported]
     wanted = [_label(name) for name in expected]
     for rank, (is_on, was_for) in enumerate(zip(found, wanted)):

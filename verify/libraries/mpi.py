@@ -55,7 +55,7 @@ HostfileWriter = Callable[[Sequence[Host], Path], list[str]]
 
 
 class MpiLibrary:
-    """Implements ``library.Library``. ``prefix`` goes before mpirun (the way into a lab's controller, say)."""
+    """Implements ``library.Library``. ``prefix`` goes before mpirun (for example into a lab's controller)."""
 
     name = "mpi"
     algorithms = (*ALGORITHMS, "default")

@@ -86,7 +86,7 @@ def reason_of(member: _Member) -> str:
     unknown = re.search(r"Could not resolve hostname ([^\s:]+)", said)
     if member.name == "mpirun" and unknown is not None:
         return (
-            f"its ssh cannot resolve {unknown.group(1)}: mpirun has a way of its own to the hosts, which is given with "
+            f"its ssh cannot resolve {unknown.group(1)}: mpirun reaches the hosts by its own settings, given with "
             "--mca plm_rsh_agent=COMMAND (docs/libraries.md)"
         )
     return found.reason
@@ -186,7 +186,7 @@ class ProcessGroup:
         raise LibraryError(f"{speaker.name}: {reason_of(speaker)}")
 
     def collect(self, index: int, deadline: float) -> list[str]:
-        """All lines of a process, once it has ended well. Raises LibraryError when it fails, or goes on too long."""
+        """All lines of a process, once it has ended well. Raises LibraryError when it fails, or takes too long."""
         member = self.members[index]
         with self._lock:
             while not has_ended(member.child):

@@ -43,7 +43,7 @@ def run_library(
 ) -> VerifyOutcome:
     """Measure. Nothing is left running, however it ends; SIGINT, SIGTERM and SIGHUP end it early and cleanly.
 
-    ``algorithm`` is the library's own name. Raises InputError for what cannot be asked for, PlatformError, and
+    ``algorithm`` is the library's own name. Raises InputError for an invalid request, PlatformError, and
     LibraryError when the library does not start: it runs on all the hosts or on none.
     """
     if verify.channels != 1:

@@ -1,6 +1,6 @@
 """The connections of a collective: a port that takes expected peers only, and calls to the others.
 
-Each connection begins with the token of the host that is called, drawn for this run alone, the caller's place among
+Each connection begins with the token of the host that is called, new for this run, the caller's place among
 the members and the channel. What does not begin so within two seconds is closed, and nothing was written to it. The
 port is open until all peers are there, and no longer.
 """

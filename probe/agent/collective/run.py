@@ -62,7 +62,7 @@ class Interpreter:
         self.mask_bytes = (members + 7) // 8
         self.head_bytes = HEADER.size + self.mask_bytes
         self.heads = {link: bytearray(self.head_bytes) for link in links.values()}
-        self.block = memoryview(os.urandom(BLOCK_BYTES))  # nothing on the way shall compress it
+        self.block = memoryview(os.urandom(BLOCK_BYTES))  # so that nothing on the path can compress it
         self.scratch = memoryview(bytearray(BLOCK_BYTES))
         self.repetition = 0
         self.met = set()  # type: set[tuple[int, int]]
@@ -317,11 +317,11 @@ class Interpreter:
         """A whole header is there."""
         kind, mask, repetition, _program, first, _last, payload = HEADER.unpack_from(self.heads[link])
         if mask != self.mask_bytes or kind not in (DATA, BARRIER):
-            raise CollectiveError(PEER, "it sent what is no message", link.peer)
+            raise CollectiveError(PEER, "it sent an invalid message", link.peer)
         if kind == BARRIER:
             link.got = 0
             if payload:
-                raise CollectiveError(PEER, "it sent what is no message", link.peer)
+                raise CollectiveError(PEER, "it sent an invalid message", link.peer)
             self._reached(link, repetition, first)
         elif repetition != self.repetition:
             raise CollectiveError(PEER, "it sent a message of another repetition", link.peer)

@@ -102,12 +102,12 @@ def connect(message: dict[str, Any], resources: dict[str, Any]) -> Answer:
 
 
 def run(message: dict[str, Any], resources: dict[str, Any]) -> Answer:
-    """Run programs in turn, ``sequence`` of their numbers. Answers with what was done when it cannot go on."""
+    """Run programs in turn, ``sequence`` of their numbers. Answers with the results so far when it cannot continue."""
     here = _here(resources)
     interpreter = here.interpreter
     sequence = message["sequence"]
     if interpreter is None or not here.idle.is_set() or not 1 <= len(sequence) <= MAX_SEQUENCE:
-        raise ValueError("no connections, a run that goes on, or a sequence of %d" % len(sequence))
+        raise ValueError("no connections, an unfinished run, or a sequence of %d" % len(sequence))
     programs = [here.programs[int(number)] for number in sequence]
     if any(program.ranks != interpreter.members for program in programs):
         raise ValueError("a program for another number of members than %d" % interpreter.members)

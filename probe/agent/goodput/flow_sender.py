@@ -59,7 +59,7 @@ class FlowSender:
         """
         socks = [stream.sock for stream in self.streams]
         source_port, congestion = int(socks[0].getsockname()[1]), _congestion(socks[0])
-        block = memoryview(os.urandom(_BLOCK_BYTES))  # nothing on the way shall compress it
+        block = memoryview(os.urandom(_BLOCK_BYTES))  # so that nothing on the path can compress it
         begin = max(at_ns, time.monotonic_ns() + SETTLE_NS)
         time.sleep(max(0, begin - time.monotonic_ns()) / 1e9)
         begin = time.monotonic_ns()

@@ -1,4 +1,4 @@
-"""ICMP echoes built and parsed by scapy, which travels with the agent when ICMP is asked for.
+"""ICMP echoes built and parsed by scapy, which is sent with the agent when ICMP is requested.
 
 The only module that imports scapy. Its own sending, receiving and reading of the clock are not used.
 """
@@ -19,7 +19,7 @@ def load() -> None:
     import logging
     import types
 
-    logging.getLogger("scapy").setLevel(logging.CRITICAL)  # it warns of interfaces that nobody asked for
+    logging.getLogger("scapy").setLevel(logging.CRITICAL)  # it warns of interfaces that are not used
     for name in _TABLES:
         table = types.ModuleType(name)
         table.DATA = ""  # type: ignore[attr-defined]
@@ -57,7 +57,7 @@ def parse_echo(data: bytes, ipv6: bool) -> tuple[int, int, bytes] | None:
     """
     try:
         return _parse_echo(data, ipv6)
-    except Exception:  # whatever scapy makes of somebody's bytes, it is no reply of ours
+    except Exception:  # whatever scapy raises on foreign bytes, they are not a reply to us
         return None
 
 

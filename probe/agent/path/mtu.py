@@ -26,7 +26,7 @@ COMMON = (1500, 9000, 1492, 1400, 1450, 1460, 1480, 1420, 1280, 8950, 8896, 9001
 TRIES = 2
 """Of a size, before the search turns to a smaller one."""
 PROOFS = 5
-"""Losses of a size between answers of a smaller one that prove it refused, on a way that loses nothing."""
+"""Losses of a size between answers of a smaller one that prove it refused, on a path without loss."""
 MAX_PROOFS = 24
 """Tries that a proof may take; each lost probe of the smaller size asks for two losses more."""
 
@@ -34,7 +34,7 @@ MAX_PROOFS = 24
 class MtuSearch:
     """``probe(size, patience_ns)`` sends one probe of an IP packet of so many bytes (0: the usual, small one).
 
-    ``least`` is the least size that can be asked for, ``fits`` one that is known to fit, as the usual probe has.
+    ``least`` is the smallest size that can be probed, ``fits`` one that is known to fit, that of the usual probe.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class MtuSearch:
                 continue
             size = guess if self.low < guess <= high else self._next(high)
             size = min(max(size, self.least), high) if high >= self.least else high
-            if size < self.least:  # nothing that can be asked for is left
+            if size < self.least:  # no size is left to probe
                 high = self.low
                 continue
             before = self.bound

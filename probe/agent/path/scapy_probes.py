@@ -1,4 +1,4 @@
-"""The same probes of a way by raw sockets and scapy: for kernels and sandboxes whose error queue says nothing.
+"""The same probes of a path by raw sockets and scapy: for kernels and sandboxes whose error queue says nothing.
 
 Each probe has an identification of its own, which routers quote, so a late answer is told from a new one. IPv4
 only; needs CAP_NET_RAW. Replies of the other agent come to the UDP socket whose port the probes carry.

@@ -105,7 +105,7 @@ class Walk:
 
     def mtu(self) -> int:
         """The size in bytes of the largest IP packet that is answered; 0 where that cannot be told."""
-        # The least size that can be asked for; the way takes a little less, for it has taken a usual probe.
+        # The smallest size that can be probed; the path takes a little less, because a usual probe passed.
         header = int(self.prober.header_bytes)
         patience = (self.patience_ns, min(self.timeout_ns, 4 * self.patience_ns))
         return MtuSearch(

@@ -97,7 +97,7 @@ class PathSocket:
         return self._wait(time.monotonic_ns() + patience_ns)
 
     def _send(self, data: bytes) -> int:
-        """Send; the error number, 0 when it went. The error of an earlier probe comes first, and is no failure."""
+        """Send; the error number, 0 when it went. The error of an earlier probe comes first, and is not a failure."""
         code = 0
         for _ in range(_SENDS):
             try:

@@ -90,7 +90,7 @@ def test_a_swapped_missing_or_escaping_side_file_is_refused(tmp_path: Path) -> N
     with pytest.raises(DocumentError, match=r"cannot be read|sha256 differs"):
         load_document(Scan, tmp_path / "scan.json")
     (tmp_path / "scan.json.npz").unlink()
-    with pytest.raises(DocumentError, match="missing beside the document"):
+    with pytest.raises(DocumentError, match="missing from the document"):
         load_document(Scan, tmp_path / "scan.json")
     data["rtt_s"]["p10"]["npz"] = "../other.json.npz"
     (tmp_path / "scan.json").write_text(json.dumps(data))
@@ -158,9 +158,9 @@ def test_a_newer_minor_version_is_read_and_its_keys_kept(scan: Scan) -> None:
     [
         (b"", "truncated"),
         (b'{"schema": "netprobe.scan/1.0", "hosts": [', "truncated"),
-        (b"[1, 2]", "no object"),
+        (b"[1, 2]", "not an object"),
         (b"\xff\xfe", "not a text file"),
-        (b'{"x": NaN}', "NaN is no JSON number; a missing value is null$"),
+        (b'{"x": NaN}', "NaN is not a JSON number; a missing value is null$"),
         (b"[" * 100_000, "nested too deep to be read$"),
         (b'{"x": 1' + b"0" * 5000 + b"}", "more digits than can be read$"),
     ],

@@ -118,7 +118,7 @@ def test_answers_find_their_requests() -> None:
         (b"\xff" * 64, "the agent sent frame of unknown kind"),
         (messages.json_frame({"type": "done", "id": "x"}), "whose id is 'x'"),
         (messages.json_frame({"type": "done", "id": True}), "whose id is"),
-        (b"\x01\0\0\0\x02{}", "no message"),
+        (b"\x01\0\0\0\x02{}", "not a message"),
         (b"\x02\0\0\0\x09123456789", "samples frame"),
     ],
 )

@@ -295,7 +295,7 @@ def test_hostile_hosts_cost_themselves_alone(hostile_scan: Any) -> None:
         ("stderr", "the stream ended before the agent answered"),
         ("words", "the stream ended before the agent answered (exit code 9): ]0;owned [2J"),
         ("huge", "no netprobe agent answers: frame of 4294967295 bytes: at most 1048576"),
-        ("deep", "no netprobe agent answers: a frame that is no JSON"),
+        ("deep", "no netprobe agent answers: a frame that is not JSON"),
         ("types", "no netprobe agent answers: a hello without a list of addresses"),
         ("nested", "no netprobe agent answers: the agent speaks version a list of the protocol"),
         ("digits", "no netprobe agent answers: a"),

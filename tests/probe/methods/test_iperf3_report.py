@@ -83,9 +83,9 @@ def test_a_reading_that_a_processor_set_is_told(version: str, streams: int, use:
     ("text", "reason"),
     [
         ("", "iperf3 printed nothing"),
-        ("iperf3: command not found", "iperf3 printed something that is no JSON"),
-        ("[" * 100_000, "iperf3 printed something that is no JSON"),
-        ("[1]", "iperf3 printed JSON that is no report"),
+        ("iperf3: command not found", "iperf3 printed something that is not JSON"),
+        ("[" * 100_000, "iperf3 printed something that is not JSON"),
+        ("[1]", "iperf3 printed JSON that is not a report"),
         ("x" * (1 << 21), "iperf3 printed 2097152 characters"),
         (
             '{"error": "error - the server is busy running a test. try again later"}',
@@ -103,7 +103,7 @@ def test_a_reading_that_a_processor_set_is_told(version: str, streams: int, use:
         (changed("end.sum_sent.bytes", 1000), "more bytes than were sent"),
         (changed("end.sum_sent.retransmits", -1), "impossible retransmits"),
         (changed("start.version", "iperf two"), "has no version"),
-        (json.dumps(REPORT).replace("1.004", "NaN"), "no JSON"),
+        (json.dumps(REPORT).replace("1.004", "NaN"), "not JSON"),
         (json.dumps(REPORT).replace("1.004", "1e999"), "impossible seconds"),
     ],
 )
