@@ -216,7 +216,6 @@ class _OnFleet:
     def run(self, *, on_event: OnEvent = ignore, on_stage: OnStage = _ignore_text) -> Chain:
         request = self.request
         self.launcher.check(self.hosts)
-        check_chain(self.options, self.hosts)
         sources = input_files(request.hosts) if request.hosts is not None else []
         files.check_folder(request.folder, [*request.inputs, *sources])
         if self.earlier is None:

@@ -105,3 +105,16 @@ def test_more_orders_than_an_agent_can_hold_are_refused() -> None:
     with pytest.raises(InputError, match=r"20000 orders of \d+ actions each: .* orders can be run"):
         WireRunner(members, program, [(0, 1, 2)] * 20000, size_bytes=10)
     assert WireRunner(members, program, [(0, 1, 2)] * 30, size_bytes=10).orders
+
+
+def test_the_host_that_broke_is_named_before_those_whose_connections_it_broke() -> None:
+    """Codes decide: two hosts lose their connections to h1, and h1 says that a peer sent what it must not."""
+    good = {"durations_ns": [5], "sent": 3}
+    gone = good | {"code": "connection", "reason": "closed", "peer": 1}
+    answers = [gone, good | {"code": "peer", "reason": "sent another chunk", "peer": 0}, gone]
+    runner = wired(gone)
+    for member, answer in zip(runner.members, answers):
+        member.connection = FakeConnection(answer)  # type: ignore[assignment]
+    assert asyncio.run(runner.repeat([0, 0], 1.0)).reason == "h1 says of h0: sent another chunk"
+    runner.members[1].connection = FakeConnection(gone | {"peer": 2})  # type: ignore[assignment]
+    assert asyncio.run(runner.repeat([0, 0], 1.0)).reason == "h0 says of h1: closed"

@@ -57,3 +57,22 @@ def test_pairs_that_both_readings_find_slow_are_at_their_full_cost(persistent: b
     found = strategy_of("halving-doubling").search(costs, hosts, leaf, Effort(seed=1, iterations=3000))
     assert found.runs == 3
     assert model.cost(found.order, link) == model.cost(found.order, clean)
+
+
+def test_a_fold_is_searched_on_one_reading_of_each_pair_and_priced_on_the_other() -> None:
+    _, raw = fleet(persistent=False)
+    map_ = map_scan(make_scan(raw, visits=False))
+    first, second = readings_of(map_, make_scan(raw, visits=False)).folds
+    upper = np.triu_indices(len(raw), 1)
+    readings = np.sort([raw[upper], raw.T[upper]], axis=0)
+    unseen = np.sort([2 * first.unseen.alpha_s[upper], 2 * second.unseen.alpha_s[upper]], axis=0)
+    assert unseen == pytest.approx(readings, rel=1e-8)
+    # Other readings in the half that is held out: nothing that is searched on may change.
+    held = np.isclose(raw, 2 * first.unseen.alpha_s, rtol=1e-8, atol=0)
+    assert int(held.sum()) == len(upper[0])
+    changed = np.where(held, raw * 1.5, raw)
+    again, other = readings_of(map_, make_scan(changed, visits=False)).folds
+    assert np.array_equal(again.denoised.alpha_s, first.denoised.alpha_s)
+    assert np.array_equal(again.search.alpha_s, first.search.alpha_s)
+    assert again.unseen.alpha_s[upper] == pytest.approx(1.5 * first.unseen.alpha_s[upper], rel=1e-8)
+    assert not np.array_equal(other.search.alpha_s, second.search.alpha_s)

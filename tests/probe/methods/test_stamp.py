@@ -197,3 +197,22 @@ def test_a_closed_reflector_answers_no_more(reflect: Reflect) -> None:
     reflector.close()
     result = series(reflector.port, count=5, timeout_ns=SHORT_NS).run()
     assert result["received"] == 0
+
+
+def test_t2_is_the_kernels_stamp_where_the_reply_says_so(
+    reflect: Reflect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By construction, for no busy machine can tell 3 us from 30: the stamp itself comes back, or the label goes."""
+    reflector = reflect()
+    with bound() as sock:
+        sock.connect(("127.0.0.1", reflector.port))
+        for seq, stamp in ((1, 1_234_567_890_123_456_789), (2, 0)):
+            monkeypatch.setattr(
+                "netprobe.probe.agent.stamp.reflector.stamping.kernel_stamp", lambda _data, its=stamp: its
+            )
+            sock.send(packet.build_probe(seq, 9, 5, TOKEN))
+            reply = packet.parse_reply(sock.recv(2048), 9, TOKEN)
+            assert reply is not None and reply.seq == seq
+            assert bool(reply.t2_kernel) == bool(stamp)
+            # Seconds and a binary fraction: the packet rounds to a quarter of a nanosecond.
+            assert abs(reply.t2 - stamp) <= 1 if stamp else reply.t2 > 10**18
