@@ -18,6 +18,7 @@ help:
 	@echo 'make format             let ruff format the code'
 	@echo 'make bench [TABLE=name] print a table of the README; without TABLE, list them (BENCH_ARGS=...)'
 	@echo 'make setup              system packages, .venv and Python packages, for all of the above'
+	@echo 'make setup-demo         what make demo needs, without PyTorch'
 	@echo 'make clean              remove .venv, caches, build output and what the demo left'
 
 setup:

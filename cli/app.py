@@ -65,9 +65,9 @@ def _root(
 
 
 def usage_error_text(error: Exception) -> str | None:
-    """What a usage error says, on one line; empty for an abort; None when it is no usage error.
+    """What a usage error says, on one line; empty for an abort; None when it is not a usage error.
 
-    typer carries its own copy of click in some versions, so the classes are told by their names.
+    typer carries its own copy of click in some versions, so the classes are recognized by their names.
     """
     names = {base.__name__ for base in type(error).__mro__}
     if "Abort" in names:

@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = list(sys.argv[1:] if argv is None else argv)
     _mend_streams()
     for number in ENDING:
-        # Ended from outside is interrupted: labs and agents are taken down on the way out, however often it is said.
+        # Ended from outside is interrupted: labs and agents are taken down first, however often the signal comes.
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, interrupt)
     code = run(args)
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _mend_streams() -> None:
     """Closed streams go nowhere, and so does what nobody reads any more (``| head -1``); a character the terminal
-    cannot show is no reason to fail."""
+    cannot show is not a reason to fail."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:

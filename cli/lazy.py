@@ -34,7 +34,7 @@ class Lazy:
 
 
 class LazyCommands(dict[str, Any]):
-    """A command by its name, made when it is first asked for."""
+    """A command by its name, made when it is first used."""
 
     def __getitem__(self, name: str) -> Any:
         found = super().__getitem__(name)

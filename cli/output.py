@@ -29,13 +29,13 @@ SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of every ra
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """``json`` and ``quiet`` as the user asked."""
+    """``json`` and ``quiet`` are the user's options."""
 
     json: bool = False
     quiet: bool = False
 
     def console(self) -> Console:
-        """Results for people. rich leaves colour codes out when stdout is no terminal.
+        """Results for people. rich omits colour codes when stdout is not a terminal.
 
         No word is markup or an emoji: names and reasons come from elsewhere.
         """
@@ -44,7 +44,7 @@ class Output:
         return Console(highlight=False, soft_wrap=False, markup=False, emoji=False)
 
     def say(self, *parts: RenderableType) -> None:
-        """Print for people, unless they asked for JSON or for silence."""
+        """Print for people, unless with --json or --quiet."""
         if self.json or self.quiet:
             return
         console = self.console()
@@ -59,7 +59,7 @@ class Output:
                 print(printable(text, keep="\n"), file=sys.stderr)
 
     def result(self, data: dict[str, Any]) -> None:
-        """The JSON object, where it was asked for."""
+        """The JSON object, with --json."""
         if self.json:
             with _writing():
                 print(json.dumps(data, allow_nan=False), flush=True)
@@ -72,17 +72,17 @@ class Output:
 
 @contextlib.contextmanager
 def _writing() -> Iterator[None]:
-    """A full disk under stdout is the user's, and no bug (a reader that has gone is no fault: ``entry``)."""
+    """A full disk under stdout is not a bug of ours (a closed pipe is not an error: see ``entry``)."""
     try:
         yield
     except OSError as error:
         raise InputError(
-            f"standard output cannot be written: {error.strerror}; files that were asked for are written before it"
+            f"standard output cannot be written: {error.strerror}; the output files are written before it"
         ) from None
 
 
 def plain(part: RenderableType) -> RenderableType:
-    """The same without a character that a terminal would act upon, whoever it came from.
+    """The same without characters that a terminal would interpret, from any source.
 
     Colours are rich's own, and come later.
     """

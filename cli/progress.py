@@ -1,4 +1,4 @@
-"""Live progress of a scan on stderr: rounds, links, time left. Plain lines where stderr is no terminal."""
+"""Live progress of a scan on stderr: rounds, links, time left. Plain lines where stderr is not a terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ScanProgress:
         self._progress: Progress | None = None
         self._task: TaskID | None = None
         self.warned: set[str] = set()
-        """The warnings that were told when they came."""
+        """The warnings already shown."""
 
     def __enter__(self) -> ScanProgress:
         if self._output.live:

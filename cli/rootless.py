@@ -1,4 +1,4 @@
-"""Labs of an ordinary user: the command goes on in a child, inside namespaces of the user's own.
+"""Labs of an ordinary user: the command continues in a child, inside namespaces of the user's own.
 
 A temporary lab has namespaces that end with its command. The labs of ``lab up`` share one set for each
 user, kept by a holder process: the first ``up`` starts it, and the ``down`` of the last lab ends it.
@@ -39,7 +39,7 @@ def is_needed() -> bool:
 
 
 def enter_own() -> None:
-    """Go on in namespaces that end with this command. Returns in the child; the parent waits and exits.
+    """Continue in namespaces that end with this command. Returns in the child; the parent waits and exits.
 
     Raises PlatformError when the machine refuses.
     """
@@ -49,7 +49,7 @@ def enter_own() -> None:
 
 
 def enter_shared(*, start: bool) -> bool:
-    """Go on in the namespaces of the user's labs; False when there are none, and ``start`` makes them.
+    """Continue in the namespaces of the user's labs; False when there are none, and ``start`` makes them.
 
     Returns in the child; the parent waits and exits. Raises PlatformError when the machine refuses.
     """
@@ -58,7 +58,7 @@ def enter_shared(*, start: bool) -> bool:
     fcntl.flock(starting, fcntl.LOCK_EX)
     holder = _holder(folder)
     if holder is None:
-        # Whatever its labs have left is files alone: the rest went with it.
+        # Its labs leave only files: the rest ended with it.
         shutil.rmtree(folder / "labs", ignore_errors=True)
         if not start:
             os.close(starting)

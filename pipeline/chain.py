@@ -24,7 +24,7 @@ from netprobe.formats import format_named, writer_named
 from netprobe.pipeline import files
 from netprobe.pipeline.capacity import NoCapacityError, measure_capacity
 from netprobe.pipeline.exporting import Exported, export_hostfile
-from netprobe.pipeline.mapping.coincidence import coincidences
+from netprobe.pipeline.mapping.confounding import confounding_warnings
 from netprobe.pipeline.mapping.map_scan import MapOptions, map_scan
 from netprobe.pipeline.planning.plan_order import PlanRequest, plan_order
 from netprobe.pipeline.planning.predicting import has_all_rates
@@ -166,7 +166,7 @@ def run_chain(
         return Chain(folder=folder, scan=scanned, warnings=tuple(scanned.warnings))
     on_stage("map")
     mapped = map_scan(scanned, options=options.map, seed=options.seed)
-    warnings = (*scanned.warnings, *coincidences(scanned, mapped))
+    warnings = (*scanned.warnings, *confounding_warnings(scanned, mapped))
     files.save(mapped, folder / files.MAP)
     capacity = None
     if options.measuring.capacity is not None:

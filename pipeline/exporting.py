@@ -77,10 +77,10 @@ def export_topology(
     hosts: Sequence[Host] | None = None,
     require_all: bool = False,
 ) -> Exported:
-    """The map's groups, and what they stand in where they are nested.
+    """The map's groups, and their enclosing groups where they are nested.
 
     ``hosts`` (default: the map's own) gives launcher names and labels; it must hold the same hosts.
-    ``require_all`` refuses a map in which a host stands in no group.
+    ``require_all`` refuses a map in which a host is in no group.
     Raises InputError for an unknown format, or a name the format cannot express.
     """
     entry = topology_format_named(format_name)

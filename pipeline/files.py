@@ -48,7 +48,7 @@ def prepare_folder(path: Path, *, force: bool = False) -> None:
         path.mkdir(parents=True, exist_ok=True)
         found = sorted(entry.name for entry in path.iterdir())
     except FileExistsError:
-        raise OutputExistsError(f"{path}: exists and is no directory: name another --out") from None
+        raise OutputExistsError(f"{path}: exists and is not a directory: name another --out") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be made: {error.strerror}") from None
     if found and not force:
@@ -61,7 +61,7 @@ def prepare_folder(path: Path, *, force: bool = False) -> None:
 
 
 def put_aside(path: Path, names: Iterable[str]) -> None:
-    """Keep files of a folder under their names with ``.old`` behind; those that are not there are no fault."""
+    """Keep files of a folder under their names with ``.old`` behind; missing ones are not an error."""
     for name in sorted(names):
         if not (path / name).exists():
             continue
@@ -86,7 +86,7 @@ def prepare_file(path: Path, *, kind: str, force: bool = False, inputs: Sequence
 
 def _check_file(path: Path, *, kind: str, force: bool, inputs: Sequence[Path]) -> None:
     if not path.name:
-        raise InputError(f"--out {str(path)!r} is no name of a file: name one")
+        raise InputError(f"--out {str(path)!r} is not the name of a file: name one")
     taken = {_resolved(place) for given in inputs for place in (given, side_path(given))}
     for place in (path, side_path(path)):
         if place.resolve() in taken:
@@ -94,7 +94,7 @@ def _check_file(path: Path, *, kind: str, force: bool, inputs: Sequence[Path]) -
         if place.is_dir():
             raise OutputExistsError(f"{place}: is a directory: name a file")
         if place.exists() and not place.is_file():
-            raise OutputExistsError(f"{place}: is no regular file: name another --out")
+            raise OutputExistsError(f"{place}: is not a regular file: name another --out")
         if place.exists() and not force:
             what = f" (a {kind} that failed)" if is_of_nothing(place, kind) else ""
             raise OutputExistsError(
@@ -124,7 +124,7 @@ def is_of_nothing(path: Path, kind: str) -> bool:
 
 
 def kind_of(path: Path) -> str | None:
-    """What kind of document of ours stands at the path; None for anything else, and where nothing is."""
+    """The kind of our document at the path; None for anything else, or if nothing is there."""
     if not path.exists():
         return None
     with path.open("rb") as stream:
@@ -133,7 +133,7 @@ def kind_of(path: Path) -> str | None:
 
 
 def _resolved(path: Path) -> Path:
-    """Where a path leads; itself where that cannot be told (a loop of links, a name too long)."""
+    """Where a path leads; itself where that is unknown (a loop of links, a name too long)."""
     try:
         return path.resolve()
     except (OSError, RuntimeError):

@@ -43,7 +43,7 @@ def import_matrix(path: Path, *, options: ImportOptions | None = None) -> Scan:
 
     Latencies become ``rtt_s``, bandwidths ``goodput_bytes_per_s``; the diagonal is left out. The measurement's
     method is ``imported``, its parameters name the format, the unit and the file with its SHA-256. Raises
-    InputError, one line, for what is no matrix of readings, and NothingMeasuredError for one without any.
+    InputError, one line, for what is not a matrix of readings, and NothingMeasuredError for one without any.
     """
     options = options or ImportOptions()
     content = _content(path)
@@ -92,7 +92,7 @@ def _scaled(readings: ForeignMatrix, factor: float, *, transposed: bool) -> dict
 def _content(path: Path) -> bytes:
     try:
         if path.exists() and not path.is_file():
-            raise InputError(f"{path}: is no regular file")
+            raise InputError(f"{path}: is not a regular file")
         with path.open("rb") as stream:
             content = stream.read(MAX_BYTES + 1)
     except FileNotFoundError:
@@ -133,7 +133,7 @@ def _hosts(readings: ForeignMatrix, given: Sequence[Host] | None) -> list[Host]:
         known = {host.name: host for host in given}
         missing = sorted(set(readings.names) - set(known))
         if missing:
-            raise InputError(f"host {missing[0]!r} of the matrix is none of the {len(known)} hosts given")
+            raise InputError(f"host {missing[0]!r} of the matrix is not one of the {len(known)} hosts given")
         return [known[name] for name in readings.names]
     return list(
         check_hosts(

@@ -201,7 +201,7 @@ def _beside(plan: OrderPlan) -> list[str]:
         mean, least = seconds_text(spread.mean_s), seconds_text(spread.least_s)
         line = f"random orders: mean {mean}, least of {spread.orders} {least}"
         if plan.cost_worst_s is not None:
-            line += f"; dearest found: {seconds_text(plan.cost_worst_s)}"
+            line += f"; most expensive found: {seconds_text(plan.cost_worst_s)}"
         if plan.gap is not None and plan.gap < PROVEN:
             lines.append(f"{line}; on the map no order costs less")
         else:

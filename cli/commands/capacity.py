@@ -22,7 +22,7 @@ SecondsOption = Annotated[
     float, typer.Option("--seconds", help="Length of each test; its first fifth does not count.")
 ]
 StreamsOption = Annotated[int, typer.Option("--streams", help="TCP connections a flow.")]
-RepeatsOption = Annotated[int, typer.Option("--repeats", help="Tests of each uplink, each way.")]
+RepeatsOption = Annotated[int, typer.Option("--repeats", help="Tests of each uplink in each direction.")]
 AtOnceOption = Annotated[
     int, typer.Option("--flows-at-once", help="Most flows at once inside the groups (0: no cap).")
 ]
@@ -34,7 +34,7 @@ def capacity(
     scan: Annotated[Path, typer.Argument(metavar="SCAN", help="A scan.json.")],
     map_: Annotated[Path, typer.Argument(metavar="MAP", help="The map.json made from it.")],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="File to write (capacity.json beside the map).")
+        Path | None, typer.Option("--out", "-o", help="File to write (capacity.json in the map's folder).")
     ] = None,
     reach: Reach,
     addresses: Addresses,

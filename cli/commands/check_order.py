@@ -34,7 +34,7 @@ def check_order(
         float, typer.Option("--timeout", min=1, max=86400, help="Seconds that --run waits.")
     ] = 120.0,
     file: Annotated[
-        Path | None, typer.Option("--file", help="The exported file (its usual name beside the plan).")
+        Path | None, typer.Option("--file", help="The exported file (its usual name in the plan's folder).")
     ] = None,
     slots: Annotated[
         int | None, typer.Option("--slots", min=1, help="Slots of each host, as they were exported.")
@@ -56,32 +56,32 @@ def check_order(
     from netprobe.plan import load_plan
 
     output = Output(json=json, quiet=quiet)
-    asked = rank_launcher(launcher)
+    ranks_by = rank_launcher(launcher)
     if read and run:
-        raise InputError("--read and --run are two ways to the same: give one")
+        raise InputError("--read and --run are two sources of the same output: give one of them")
     if extra and not extra[0].startswith("-"):
         raise InputError(
-            f"{extra[0]!r} is no argument for a launcher: what it printed is given as --read FILE"
+            f"{extra[0]!r} is not an argument for a launcher: give what it printed as --read FILE"
         )
     given = load_hosts(hosts) if hosts is not None else None
     planned = planned_ranks(load_plan(plan), hosts=given, slots=slots, by_node=by_node)
     if read:
         log = read_logs(read)
     else:
-        entry = format_named(asked.format)
+        entry = format_named(ranks_by.format)
         path = file or plan.parent / entry.file
         same = ["--slots", str(slots)] if slots is not None else []
         same += ["--hosts", hosts] if hosts is not None else []
         same += ["--by-node"] if by_node else []
-        export = ["netprobe", "export", "hostfile", str(plan), "--format", asked.format, *same]
+        export = ["netprobe", "export", "hostfile", str(plan), "--format", ranks_by.format, *same]
         export += ["--out", str(file)] if file is not None else []
         fault = None
         if entry.command is not None:
-            fault = exported_fault(planned, asked.format, path, shlex.join(export))
+            fault = exported_fault(planned, ranks_by.format, path, shlex.join(export))
         if not run:
             if fault is not None:
                 output.note(f"warning: {fault}")
-            commands = rank_commands(asked, str(path), planned.hosts, slots=slots, extra=extra or ())
+            commands = rank_commands(ranks_by, str(path), planned.hosts, slots=slots, extra=extra or ())
             output.say("\n".join(commands))
             then = shlex.join(["netprobe", "check-order", str(plan), *same, "--read", "-"])
             output.note(f"then: ... | {then} (or a file of what it printed)")
@@ -89,9 +89,9 @@ def check_order(
             return EXIT_OK
         if fault is not None:
             raise InputError(fault)
-        log = run_for_log(asked, str(path), planned, slots=slots, extra=extra or (), timeout_s=timeout)
+        log = run_for_log(ranks_by, str(path), planned, slots=slots, extra=extra or (), timeout_s=timeout)
     found = compare(planned, log)
-    _show(output, found, asked.name if run else (found.launchers or (launcher,))[0])
+    _show(output, found, ranks_by.name if run else (found.launchers or (launcher,))[0])
     return EXIT_OK if found.good else EXIT_PARTIAL
 
 

@@ -42,7 +42,7 @@ def eval_(
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
-    """Judge distances and groups: PAIA, ARI, AMI, purity, and how alike repeated clusterings are."""
+    """Judge distances and groups: PAIA, ARI, AMI, purity, and how similar repeated clusterings are."""
     from netprobe.core.errors import InputError
     from netprobe.formats import load_hosts
     from netprobe.pipeline.truth.evaluating import judge, load_judged, with_labels

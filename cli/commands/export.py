@@ -46,7 +46,7 @@ def _group() -> None:
 def hostfile(
     plan: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan.json of kind order.")],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="File to write (its usual name beside the plan).")
+        Path | None, typer.Option("--out", "-o", help="File to write (its usual name in the plan's folder).")
     ] = None,
     format_: FormatOption = "openmpi",
     slots: SlotsOption = None,
@@ -99,7 +99,7 @@ def hostfile(
 def topology(
     map_file: Annotated[Path, typer.Argument(metavar="MAP", help="A map.json.")],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="File to write (its usual name beside the map).")
+        Path | None, typer.Option("--out", "-o", help="File to write (its usual name in the map's folder).")
     ] = None,
     format_: TopologyFormatOption = "slurm-conf",
     hosts: Annotated[

@@ -26,7 +26,7 @@ def _group() -> None:
 def matrix(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A matrix of latencies or bandwidths.")],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="File to write (scan.json beside FILE).")
+        Path | None, typer.Option("--out", "-o", help="File to write (scan.json in FILE's folder).")
     ] = None,
     format_: Annotated[
         str,
@@ -88,7 +88,7 @@ def matrix(
 
 
 def show_import(scan: Scan, path: Path, output: Output) -> None:
-    """For people, and for ``--json``."""
+    """As text, and with ``--json`` as an object."""
     measurement = scan.measurements[0]
     for warning in scan.warnings:
         output.note(f"warning: {warning}")

@@ -102,7 +102,7 @@ def exec_(
         str | None, typer.Option("--host", help="The host to run it on, before LAB (else the controller).")
     ] = None,
 ) -> int:
-    """Run a program on a host of a lab, or on its controller, which is no rank host."""
+    """Run a program on a host of a lab, or on its controller, which is not a host for ranks."""
     _enter(name)
     from netprobe import lab
     from netprobe.core.errors import InputError
@@ -123,7 +123,7 @@ def set_(
         str,
         typer.Argument(
             metavar="WHAT",
-            help="A host, two (a:b, or a>b for one way), a rack (rack0), two (rack0:rack1), or all.",
+            help="A host, two (a:b, or a>b for one direction), a rack (rack0), two (rack0:rack1), or all.",
         ),
     ],
     settings: Annotated[list[str], typer.Argument(metavar="KEY=VALUE...", help="rate=80Mbit/s, say.")],
@@ -138,7 +138,7 @@ def set_(
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals:
-            raise InputError(f"{setting!r} is no KEY=VALUE such as rate=80Mbit/s")
+            raise InputError(f"{setting!r} is not a KEY=VALUE such as rate=80Mbit/s")
         lab.set_value(found, what, key, value)
         Output(quiet=quiet).say(f"{name} {what}: {setting}")
     return 0
@@ -168,7 +168,7 @@ def down(
 
 
 def _enter(name: str | None) -> None:
-    """Go to where an ordinary user's labs are. Raises InputError when they have none and one is asked for."""
+    """Go to where an ordinary user's labs are. Raises InputError when they have none and one is needed."""
     from netprobe.cli import rootless
 
     if not rootless.is_needed() or rootless.enter_shared(start=False):

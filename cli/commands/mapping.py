@@ -49,7 +49,7 @@ COMPARED = 256
 def map_(
     scan: Annotated[Path, typer.Argument(metavar="SCAN", help="A scan.json.")],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="File to write (map.json beside the scan).")
+        Path | None, typer.Option("--out", "-o", help="File to write (map.json in the scan's folder).")
     ] = None,
     groups: GroupsOption = "natural",
     k: KOption = None,
@@ -115,9 +115,9 @@ def map_options(*, groups: str, k: int | None, elasticity: float, method: str, a
     from netprobe.pipeline.mapping.map_scan import MapOptions
 
     if groups not in ("natural", "sqrt", "auto"):
-        raise InputError(f"--groups {groups!r} is none of natural, sqrt and auto")
+        raise InputError(f"--groups {groups!r} is not one of natural, sqrt and auto")
     if method not in METHODS:
-        raise InputError(f"--method {method!r} is none of {', '.join(METHODS)}")
+        raise InputError(f"--method {method!r} is not one of {', '.join(METHODS)}")
     changes: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
     embed = EmbedOptions(method=method, **changes)
     return MapOptions(embed=embed, groups=groups, k=k, elasticity=elasticity)  # type: ignore[arg-type]

@@ -16,7 +16,9 @@ app = commands("Make a communication plan from a map.")
 AlgorithmOption = Annotated[
     str,
     typer.Option(
-        "--algorithm", metavar="NAME", help=f"Whose cost counts: {ALGORITHMS_LISTED} (docs/planning.md)."
+        "--algorithm",
+        metavar="NAME",
+        help=f"The algorithm whose cost counts: {ALGORITHMS_LISTED} (docs/planning.md).",
     ),
 ]
 ObjectiveOption = Annotated[
@@ -24,11 +26,11 @@ ObjectiveOption = Annotated[
     typer.Option("--objective", help="sum of the ring's one-way times, or bottleneck: its slowest hop."),
 ]
 RootOption = Annotated[
-    str | None, typer.Option("--root", help="Host of rank 0 (the first given host otherwise).")
+    str | None, typer.Option("--root", help="Host of rank 0 (the first of the original order otherwise).")
 ]
 HostsOption = Annotated[
     str | None,
-    typer.Option("--hosts", help="Hosts in their given order, with slots (the map's own otherwise)."),
+    typer.Option("--hosts", help="Hosts in their original order, with slots (the map's own otherwise)."),
 ]
 SizeOption = Annotated[
     str | None,
@@ -38,29 +40,27 @@ SizeOption = Annotated[
 ]
 ScanOption = Annotated[
     Path | None,
-    typer.Option(
-        "--scan", help="The map's scan (scan.json beside the map), to judge orders by its readings."
-    ),
+    typer.Option("--scan", help="The map's scan (scan.json in its folder), to judge orders by its readings."),
 ]
 CapacityOption = Annotated[
     Path | None,
     typer.Option(
         "--capacity",
         metavar="CAPACITY",
-        help="A capacity.json: says what a large buffer takes, and keeps the given order where it takes less.",
+        help="A capacity.json: predicts the time of a large buffer, and keeps the original order where that is faster.",
     ),
 ]
 HeldOutOption = Annotated[
     bool | None,
     typer.Option(
         "--held-out/--no-held-out",
-        help="Judge orders on readings that they were not sought on (up to 256 hosts otherwise).",
+        help="Judge orders on readings that were not used to find them (up to 256 hosts otherwise).",
     ),
 ]
 TimeOption = Annotated[
     float | None,
     typer.Option(
-        "--time", metavar="SECONDS", help="Search on for so long; bytes then depend on the machine."
+        "--time", metavar="SECONDS", help="Search for this long; the result then depends on the machine."
     ),
 ]
 ExactOption = Annotated[
@@ -70,7 +70,7 @@ ExactOption = Annotated[
     ),
 ]
 MaximizeOption = Annotated[
-    bool, typer.Option("--maximize", help="Also seek the dearest order, for experiments.")
+    bool, typer.Option("--maximize", help="Also find the most expensive order, for experiments.")
 ]
 
 
@@ -83,7 +83,7 @@ def _group() -> None:
 def order(
     map_file: Annotated[Path, typer.Argument(metavar="MAP", help="A map.json.")],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="File to write (plan.json beside the map).")
+        Path | None, typer.Option("--out", "-o", help="File to write (plan.json in the map's folder).")
     ] = None,
     hosts: HostsOption = None,
     algorithm: AlgorithmOption = "ring",
@@ -107,17 +107,17 @@ def order(
     from netprobe.core.documents.map import Map
     from netprobe.formats import input_files, load_hosts
     from netprobe.pipeline import files
-    from netprobe.pipeline.planning.held_out import readings_beside
+    from netprobe.pipeline.planning.held_out import readings_in_folder
     from netprobe.pipeline.planning.plan_order import PlanRequest, plan_order
     from netprobe.plan.costs import cost_model
     from netprobe.probe.methods.goodput_options import parse_size
 
     path = out or map_file.parent / files.PLAN
     cost_model(algorithm)
-    wanted = check_objective(objective)
+    checked = check_objective(objective)
     size_bytes = None if size is None else parse_size(size).bytes
     document = load_document(Map, map_file)
-    given = load_hosts(hosts) if hosts is not None else None
+    original = load_hosts(hosts) if hosts is not None else None
     measured = load_document(Capacity, capacity) if capacity is not None else None
     inputs = [map_file, *(file for file in (scan, capacity) if file is not None)]
     inputs += input_files(hosts) if hosts is not None else []
@@ -125,10 +125,10 @@ def order(
     result = plan_order(
         document,
         PlanRequest(
-            hosts=given,
+            hosts=original,
             algorithm=algorithm,
             size_bytes=size_bytes,
-            objective=wanted,
+            objective=checked,
             root=root,
             seed=seed,
             time_s=time,
@@ -136,7 +136,7 @@ def order(
             exact_s=exact,
         ),
         capacity=measured,
-        readings=readings_beside(
+        readings=readings_in_folder(
             map_file, document, scan, size_bytes=size_bytes, held_out=held_out, seed=seed
         ),
     )
@@ -152,7 +152,7 @@ def order(
 
 
 def _export_command(plan: Path) -> str:
-    """The command that writes the plan's hostfile: beside it, under a name that is not taken yet."""
+    """The command that writes the plan's hostfile: in its folder, under a name that is not taken yet."""
     import itertools
     import os
     import shlex
@@ -180,7 +180,7 @@ def check_objective(objective: str) -> Any:
 
 
 def plan_summary(result: Any) -> dict[str, Any]:
-    """What ``--json`` says of an order."""
+    """The fields of an order in ``--json``."""
     keys = {
         "kind",
         "collective",

@@ -22,46 +22,57 @@ if TYPE_CHECKING:
     from netprobe.verify.run import VerifyOptions
 
 MapOption = Annotated[
-    Path | None, typer.Option("--map", metavar="MAP", help="The map.json of the plan: predicts any order.")
+    Path | None,
+    typer.Option("--map", metavar="MAP", help="The map.json of the plan: predicts the cost of any order."),
 ]
 CapacityOption = Annotated[
     Path | None,
     typer.Option(
-        "--capacity", metavar="CAPACITY", help="A capacity.json: predicts times, shared uplinks in them."
+        "--capacity", metavar="CAPACITY", help="A capacity.json: predicts times, shared uplinks included."
     ),
 ]
 SizeOption = Annotated[
-    str | None, typer.Option("--size", help="Of the buffer on each host (what the plan priced, or 32MB).")
+    str | None, typer.Option("--size", help="Buffer size on each host (what the plan priced, or 32MB).")
 ]
 AlgorithmOption = Annotated[
     str | None,
     typer.Option(
         "--algorithm",
         metavar="NAME",
-        help=f"What to run (the plan's; a ring runs in chunks): {ALGORITHMS_LISTED}; a library's own with --with.",
+        help=f"What to run (the plan's; a ring runs in chunks): {ALGORITHMS_LISTED}; with --with the library's own.",
     ),
 ]
 ChannelsOption = Annotated[int, typer.Option("--channels", help="TCP connections a pair of hosts.")]
-TimeOption = Annotated[str, typer.Option("--time", help="For the comparison; as long again for --orders.")]
+TimeOption = Annotated[
+    str, typer.Option("--time", help="Time for the comparison; the same again for --orders.")
+]
 PrecisionOption = Annotated[
-    str, typer.Option("--precision", help="Stop when the speed-up is known to so much.")
+    str, typer.Option("--precision", help="Stop when the speed-up is known to this precision.")
 ]
 AgainstOption = Annotated[
     str,
-    typer.Option("--against", metavar="ORDER", help="given, random, or a file: hosts in order, or a plan."),
+    typer.Option(
+        "--against",
+        metavar="ORDER",
+        help="given (the original order), random, or a file: hosts in order, or a plan.",
+    ),
 ]
 OrdersOption = Annotated[
     int,
-    typer.Option("--orders", metavar="N", help="Run N more, from cheap to dear: is the prediction right?"),
+    typer.Option(
+        "--orders",
+        metavar="N",
+        help="Run N more orders, from lowest to highest cost, to check the prediction.",
+    ),
 ]
 WithOption = Annotated[
     str | None,
     typer.Option(
-        "--with", metavar="LIBRARY", help="mpi, gloo or nccl-tests runs it, in place of the agents."
+        "--with", metavar="LIBRARY", help="Run it by mpi, gloo or nccl-tests instead of the agents."
     ),
 ]
 ProgramOption = Annotated[
-    str | None, typer.Option("--program", help="all_reduce_perf's path on the hosts, for --with nccl-tests.")
+    str | None, typer.Option("--program", help="Path of all_reduce_perf on the hosts, for --with nccl-tests.")
 ]
 RequireAllOption = Annotated[
     bool, typer.Option("--require-all", help="Refuse to run without one of the plan's hosts.")
@@ -136,7 +147,7 @@ def verify(
     map_: MapOption = None,
     capacity: CapacityOption = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="File to write (verify.json beside the plan).")
+        Path | None, typer.Option("--out", "-o", help="File to write (verify.json in the plan's folder).")
     ] = None,
     reach: Reach,
     addresses: Addresses,
@@ -238,7 +249,7 @@ def show_verify(result: Verify, output: Output) -> None:
 
 
 def verify_summary(result: Verify) -> dict[str, Any]:
-    """What ``--json`` says of it."""
+    """The fields of it in ``--json``."""
     return result.model_dump(
         mode="json",
         include={

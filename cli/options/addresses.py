@@ -12,7 +12,7 @@ PortRangeOption = Annotated[
     typer.Option(
         "--port-range",
         metavar="LOW-HIGH",
-        help="Ports to open on the hosts, UDP and TCP alike (any otherwise).",
+        help="Ports to open on the hosts, both UDP and TCP (any otherwise).",
     ),
 ]
 SubnetOption = Annotated[
@@ -37,7 +37,7 @@ class Addresses:
 
     @property
     def choose(self) -> bool:
-        """Whether one of them says which of a host's addresses is wanted."""
+        """Whether one of them chooses among a host's addresses."""
         return bool(self.subnet or self.interface or self.ipv4 or self.ipv6)
 
     def fields(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def ports(text: str | None) -> tuple[int, int]:
     low, dash, high = text.partition("-")
     ends = (low, high if dash else low)
     if not all(end.isascii() and end.isdigit() and len(end) <= 5 for end in ends):
-        raise InputError(f"--port-range {text!r} is no range of ports such as 9000-9100")
+        raise InputError(f"--port-range {text!r} is not a range of ports such as 9000-9100")
     if 0 in map(int, ends):
         raise InputError(
             f"--port-range {text!r}: ports from 1 to 65535 are needed; without the option any are used"

@@ -1,4 +1,4 @@
-"""Options of ``netprobe scan`` for how round-trip times and ways are measured."""
+"""Options of ``netprobe scan`` for how round-trip times and paths are measured."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LatencyOption = Annotated[
 SourcePortsOption = Annotated[
     int,
     typer.Option(
-        "--source-ports", metavar="N", help="Probe each link from N ports: several equal ways are seen."
+        "--source-ports", metavar="N", help="Probe each link from N ports: this shows equal-cost paths."
     ),
 ]
 TraceOption = Annotated[

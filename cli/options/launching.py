@@ -132,14 +132,14 @@ class Reach:
 
 
 @contextlib.contextmanager
-def hinting(wanted: bool) -> Iterator[None]:
-    """Where nobody came up and no way in was named, the likeliest reason is that."""
+def hinting(enabled: bool) -> Iterator[None]:
+    """Where no host came up and --via was not given, say so: it is the most likely reason."""
     from netprobe.core.errors import NothingMeasuredError
 
     try:
         yield
     except NothingMeasuredError as error:
-        if not (wanted and error.nobody_up):
+        if not (enabled and error.nobody_up):
             raise
         raise NothingMeasuredError(f"{error} (no --via was given: is it the scan's way in?)") from None
 

@@ -1,8 +1,8 @@
 """numpy and scipy for a command that computes: loaded with their linear algebra on one thread.
 
 A map's matrices are small: threads of the library wait for each other longer than they work, and where something
-else runs they cost half of the time again. What is large goes on beside another part of the map, on threads of our
-own. And no result depends on how many cores a machine has.
+else runs they cost half of the time again. Large work runs concurrently with another part of the map, on our own
+threads. And no result depends on how many cores a machine has.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def load_numerics() -> None:
 def _keep_memory() -> None:
     """Let arrays of megabytes be taken from memory that is there already, where the C library is glibc.
 
-    Given back and asked for again, as they are a thousand times a map, each page is cleared by the kernel anew:
+    Freed and allocated again, a thousand times a map, each page is cleared by the kernel every time:
     a tenth of the time of a large map.
     """
     with contextlib.suppress(OSError, AttributeError, TypeError):

@@ -41,9 +41,7 @@ GentleOption = Annotated[
     typer.Option("--gentle", help="For fleets that are working: few links at a time, long intervals."),
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what it would cost, and start nothing.")]
-ResumeOption = Annotated[
-    bool, typer.Option("--resume", help="Go on with the scan in --out that ended early.")
-]
+ResumeOption = Annotated[bool, typer.Option("--resume", help="Resume the scan in --out that ended early.")]
 
 _OPTION_OF = {"probes_per_visit": "probes", "interval_s": "interval", "start_timeout_s": "start_timeout"}
 

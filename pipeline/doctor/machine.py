@@ -45,7 +45,7 @@ def _checks() -> Iterator[Check]:
         yield _program(program, arguments, what, package)
     yield _compiler()
     for module, what, extra in (
-        ("torch", "fits on torch or a GPU, asked for as a library", "map"),
+        ("torch", "fits on torch or a GPU, when used as a library", "map"),
         ("sklearn", "the constrained k-means as an estimator", "map"),
         ("scapy", "latency by ICMP (--latency icmp), and --trace scapy", "icmp"),
     ):

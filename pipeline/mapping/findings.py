@@ -1,4 +1,4 @@
-"""What stands out of a scan, in the words of a document."""
+"""The outliers of a scan, as records and text of a document."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Readings:
     """What one measurement says of distance.
 
     layer: ``rtt`` or ``beta``; measurement: its id in the scan; raw: (N, N) ``[src, dst]``, seconds of a
-    round trip or seconds a byte, in the order asked for, NaN where missing, zero on the diagonal.
+    round trip or seconds a byte, in the requested order, NaN where missing, zero on the diagonal.
     """
 
     layer: str
@@ -42,7 +42,9 @@ def read_layers(scan: Scan, order: list[int]) -> list[Readings]:
         if measurement.id == "rtt":
             values: FloatMatrix | None = getattr(scan.rtt_s, measurement.statistic, None)
             if values is None:
-                raise DocumentError(f"the scan's statistic {measurement.statistic!r} is none of its matrices")
+                raise DocumentError(
+                    f"the scan's statistic {measurement.statistic!r} is not one of its matrices"
+                )
             _check_round_trips(scan, values)
             found.insert(0, ("rtt", "rtt", values))
         elif measurement.id in scan.goodput_bytes_per_s and not any(layer == "beta" for layer, _, _ in found):
@@ -59,7 +61,7 @@ def read_layers(scan: Scan, order: list[int]) -> list[Readings]:
 
 
 def beta_of(goodput_bytes_per_s: FloatMatrix) -> FloatMatrix:
-    """(N, N) seconds a byte, 1 / goodput. A link that carried nothing is no distance: it is missing, NaN."""
+    """(N, N) seconds a byte, 1 / goodput. A link that carried nothing has no distance: it is missing, NaN."""
     with np.errstate(divide="ignore", over="ignore"):
         beta = 1.0 / np.asarray(goodput_bytes_per_s)
     beta[np.isinf(beta)] = np.nan

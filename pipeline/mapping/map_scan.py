@@ -128,7 +128,7 @@ def _second_layer(
     options: MapOptions,
     seed: int,
 ) -> RttLayer | BetaLayer | None:
-    """The layer of a measurement beside the one that groups come from; None where it ties no two placed hosts."""
+    """The layer of a measurement other than the one that groups come from; None where it ties no two placed hosts."""
     within = connected(readings.raw[np.ix_(placed, placed)])
     if len(within) < 2:
         return None

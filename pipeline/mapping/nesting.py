@@ -1,4 +1,4 @@
-"""The levels of a map's groups as a tree: which rows its racks stand in."""
+"""The tiers of a map's groups as a tree: which rows its racks are in."""
 
 from __future__ import annotations
 

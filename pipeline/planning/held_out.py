@@ -22,16 +22,16 @@ from netprobe.pipeline.mapping.layers import read_layers
 from netprobe.plan import Fold, HeldOutReadings, Links, links_of
 
 RAW_SHARE = 0.1
-"""Of the readings in the costs searched on, beside the denoised distances: enough to break ties by."""
+"""Share of the readings in the costs that are searched, the rest being the denoised distances: enough to break ties."""
 SLOW, SLOW_NOISE = 1.3, 4.0
-"""A pair stays slow whose readings both are above its denoised distance by that factor, and by so many times the
-noise of a reading."""
+"""A pair is persistently slow when both of its readings exceed its denoised distance by this factor, and by this many
+times the noise of a reading."""
 MOST_HOSTS = 256
-"""Above it nothing is held out unless asked for: each fold denoises a matrix of its own."""
+"""Above this, nothing is held out unless requested: each fold denoises another matrix."""
 MOST_LACKING = 0.05
-"""Of the pairs may have one reading only; orders are judged on the others."""
+"""Largest share of pairs with fewer than two readings; orders are judged on the others."""
 MOST_SCANS = 20
-"""Of the files beside a map are read in search of the scan that it was made from."""
+"""How many files in the folder of a map are read to find the scan it was made from."""
 
 
 def is_parent(map_: Map, scan: Scan) -> bool:
@@ -42,11 +42,11 @@ def is_parent(map_: Map, scan: Scan) -> bool:
 def readings_of(
     map_: Map, scan: Scan, *, size_bytes: int | None = None, held_out: bool | None = None, seed: int = 0
 ) -> HeldOutReadings:
-    """What orders may be sought on and judged by, in the order of the map's hosts.
+    """What orders are searched and judged on, in the order of the map's hosts.
 
-    The round trip of each pair was visited twice, once from each end; of the cells of a fold's halves one has the
-    one reading and one the other, drawn by ``seed``. Goodput has a direction and one reading in each: where it is
-    priced nothing is held out. ``held_out`` None means up to MOST_HOSTS hosts. Raises DocumentError for a scan
+    The round trip of each pair was measured twice, once from each end; each half of a fold takes one of the two
+    readings, at random by ``seed``. Goodput has a direction and one reading in each: where it is priced, nothing is
+    held out. ``held_out`` None means up to MOST_HOSTS hosts. Raises DocumentError for a scan
     of other hosts.
     """
     if [host.name for host in scan.hosts] != [host.name for host in map_.hosts]:
@@ -54,10 +54,10 @@ def readings_of(
     denoised = links_of(map_, size_bytes)
     order = natural_order(map_.hosts)
     raw = {entry.layer: _unordered(entry.raw, order) for entry in read_layers(scan, order)}
-    wanted = {"beta"} if map_.grouped_by != "rtt" else {"rtt"} if size_bytes is None else {"rtt", "beta"}
-    if not wanted <= set(raw):
-        raise DocumentError(f"the scan has no readings of {' and '.join(sorted(wanted - set(raw)))}")
-    layers = {name: raw[name] for name in sorted(wanted)}
+    needed = {"beta"} if map_.grouped_by != "rtt" else {"rtt"} if size_bytes is None else {"rtt", "beta"}
+    if not needed <= set(raw):
+        raise DocumentError(f"the scan has no readings of {' and '.join(sorted(needed - set(raw)))}")
+    layers = {name: raw[name] for name in sorted(needed)}
     both = {name: _cells(name, matrix) for name, matrix in layers.items()}
     mixed = {name: _mixed(_distance(map_, name), matrix) for name, matrix in both.items()}
     search = _links(mixed, denoised.size_bytes)
@@ -80,7 +80,7 @@ def readings_of(
     )
 
 
-def readings_beside(
+def readings_in_folder(
     map_file: Path,
     map_: Map,
     scan_file: Path | None,
@@ -89,7 +89,7 @@ def readings_beside(
     held_out: bool | None = None,
     seed: int = 0,
 ) -> HeldOutReadings:
-    """`readings_of` the scan in ``scan_file``, or of the one beside the map that is its parent, whatever its name.
+    """`readings_of` the scan in ``scan_file``, or of the map's parent in the folder of the map, under any name.
 
     Raises DocumentError for a scan that was named and cannot be read, or is not the map's.
     """
@@ -98,7 +98,7 @@ def readings_beside(
     if scan_file is not None:
         scan: Scan | None = _parent_in(map_, scan_file)
     else:
-        scan, why = _parent_beside(map_file, map_)
+        scan, why = _parent_in_folder(map_file, map_)
     if scan is None:
         return HeldOutReadings(text=f"not known: {why}")
     return readings_of(map_, scan, size_bytes=size_bytes, held_out=held_out, seed=seed)
@@ -111,14 +111,14 @@ def _parent_in(map_: Map, path: Path) -> Scan:
     return scan
 
 
-def _parent_beside(map_file: Path, map_: Map) -> tuple[Scan | None, str]:
-    """The map's parent among the scans beside it, scan.json first; None, and why, where it is not there."""
+def _parent_in_folder(map_file: Path, map_: Map) -> tuple[Scan | None, str]:
+    """The map's parent among the scans in its folder, scan.json first; None and the reason if it is not there."""
     first = map_file.parent / files.SCAN
     others = sorted(path for path in map_file.parent.glob("*scan*.json") if path != first)
     why = f"no {files.SCAN} is beside the map"
     for path in (first, *others[: MOST_SCANS - 1]):
         try:
-            # A pipe would be waited for, and no head is read of one.
+            # Only regular files: reading from a pipe would block.
             if path.is_file() and files.kind_of(path) == "scan":
                 return _parent_in(map_, path), ""
         except OSError as error:
@@ -147,13 +147,13 @@ def _folds(
     seed: int,
     slow: _Slow | None,
 ) -> tuple[tuple[Fold, ...], int, str]:
-    """The folds, how many pairs have two readings, and what is to be said of it."""
+    """The folds, the number of pairs with two readings, and the text for the document."""
     count = len(placed)
     total = count * (count - 1) // 2
     if held_out is False:
         return (), 0, "not asked for"
     if "beta" in layers:
-        # The two cells of a pair are two links: the one says nothing of how well the other was read.
+        # The two cells of a pair are two links: one does not show how well the other was measured.
         return (
             (),
             0,
@@ -187,12 +187,12 @@ def _folds(
             return (), pairs, "cannot tell: a host would be left without a reading in one of the halves"
         clean = {name: denoise(half, method=_method(map_, name), seed=seed) for name, half in halves.items()}
         mixed = {name: _mixed(clean[name], half) for name, half in halves.items()}
-        # A pair that lacks a reading costs what its half says, to every order alike.
+        # A pair that lacks a reading costs what its own half says, the same for every order.
         for name, cells in unseen.items():
             unseen[name] = np.where(np.isnan(cells), clean[name], cells)
         kinds = [clean, mixed, unseen]
         if slow is not None and slow.repeats:
-            # Where slow readings repeat one of them will do.
+            # Where slow readings repeat, one of them is enough.
             kinds.append({**mixed, "rtt": slow.full(mixed["rtt"], clean["rtt"], halves["rtt"])})
         links = [
             _links({k: _placed(m, placed, len(map_.hosts)) for k, m in matrices.items()}, size_bytes)
@@ -218,10 +218,10 @@ def _alone(half: FloatMatrix) -> bool:
 
 
 def _cells(name: str, raw: FloatMatrix) -> FloatMatrix:
-    """The readings that a search may lean on.
+    """The readings that a search may use.
 
-    Both readings of a round trip are of the same path, and what delays one of them only has passed: the lesser
-    of both counts. Goodput has a direction, and is used as directed.
+    Both readings of a round trip are of the same path, and a delay of only one of them was transient: the lower
+    one counts. Goodput has a direction, and is used as directed.
     """
     if name == "rtt":
         return np.fmin(raw, raw.T)
@@ -256,7 +256,7 @@ class _Slow:
             return cls(usual=1.0, limit=np.inf, repeats=False)
         above = np.log(np.where(known, raw, 1.0) / np.where(known, distance, 1.0))
         usual = float(np.median(np.minimum(above, above.T)[known]))
-        # Medians bear slow ones; that of a normal spread's sizes is 0.6745, and two readings differ by sqrt(2).
+        # Medians are robust to slow ones; of a standard normal |x| has 0.6745, and two readings differ by sqrt(2).
         noise = float(np.median(np.abs(above - above.T)[known])) / (0.6745 * np.sqrt(2.0))
         limit = usual + max(float(np.log(SLOW)), SLOW_NOISE * noise)
         slow = known & (above > limit)
@@ -264,7 +264,7 @@ class _Slow:
         return cls(usual=float(np.exp(usual)), limit=float(np.exp(limit)), repeats=repeats)
 
     def full(self, mixed: FloatMatrix, distance: FloatMatrix, raw: FloatMatrix) -> FloatMatrix:
-        """``mixed``, and the lesser reading of a pair both of whose are slow: that will not have passed."""
+        """``mixed``, with the lower reading of each pair that is slow in both: that delay is not transient."""
         if not np.isfinite(self.limit):
             return mixed
         known = (raw > 0) & (raw.T > 0) & (distance > 0)
@@ -285,7 +285,7 @@ def _distance(map_: Map, name: str) -> FloatMatrix:
 
 def _method(map_: Map, name: str) -> Method:
     found = map_.layers.named()[name].method
-    # A method of a later version, or one made up for a test: the usual one.
+    # A method of a later version, or of a test: the default one.
     return found if found in get_args(Method) else "ensemble"  # type: ignore[return-value]
 
 

@@ -60,7 +60,7 @@ def plan_order(
 
     A map that knows goodput only is priced by that, at a megabyte unless a size is given. With the ``scan`` that
     the map was made from orders are judged by readings held out, and an original order that is within 2 % of the
-    best found is kept. ``readings`` are those of `readings_of` (or `readings_beside`), made before, in place of a scan.
+    best found is kept. ``readings`` are those of `readings_of` (or `readings_in_folder`), in place of a scan.
 
     ``capacity`` says what hosts and uplinks carry, which no cost of single links knows: where a large buffer takes
     longer in the order found than in the original one by that, the original one is kept. Raises InputError where it is

@@ -1,1 +1,1 @@
-"""Where the ranks of a running job are, held against a plan."""
+"""Where the ranks of a running job are, compared with a plan."""

@@ -1,4 +1,4 @@
-"""A plan beside what its ranks said of where they run: which ranks are displaced, and what put them there."""
+"""A plan compared with what its ranks report of where they run: which are displaced, and why."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Displaced:
 
 @dataclass(frozen=True, kw_only=True)
 class Ambiguous:
-    """A rank whose names stand for several hosts of the plan: ``said`` is what it calls its host."""
+    """A rank whose names match several hosts of the plan: ``said`` is what it calls its host."""
 
     rank: int
     planned: str
@@ -54,14 +54,14 @@ class Ambiguous:
 
 @dataclass(frozen=True, kw_only=True)
 class OrderCheck:
-    """What became of the order. Ranks are numbers; hosts are the plan's names.
+    """Whether the order was kept. Ranks are numbers; hosts are the plan's names.
 
     ``size`` is the number of planned ranks, ``confirmed`` how many of them run where they should. ``missing`` said
     nothing (the job's ranks beyond the plan's, too), ``surplus`` are not planned (rank, host), ``contradictory``
     were heard of from several hosts, ``local`` are on the right host in another place there (rank, planned, actual).
-    ``cause`` is the order in which the ranks stand, where it is a known one; ``notes`` what else was seen, a line
+    ``cause`` is the order of the ranks, where it is a known one; ``notes`` what else was seen, a line
     each. ``job_sizes`` are the numbers of ranks that the job had by what its ranks said, ``ambiguous`` the ranks
-    whose host cannot be told.
+    whose host is not clear.
     """
 
     size: int
@@ -110,8 +110,8 @@ def exported_fault(
 
     ``export`` is the command that writes the file.
     """
-    dealt = " --by-node" if planned.by_node else ""
-    export = export or f"netprobe export hostfile PLAN --format {format_name}{dealt}"
+    by_node = " --by-node" if planned.by_node else ""
+    export = export or f"netprobe export hostfile PLAN --format {format_name}{by_node}"
     entry = format_named(format_name)
     read = entry.read
     if not path.exists():
@@ -261,12 +261,14 @@ def _notes(
             "the --slots and --hosts that were exported with it"
         )
     for name, shown in list(other_names.items())[:3]:
-        notes.append(f"{name} was told by its address; it calls itself {shown}, which is another host's name")
+        notes.append(
+            f"{name} was recognized by its address; it calls itself {shown}, which is another host's name"
+        )
     return notes
 
 
 def _cause(planned: PlannedRanks, where: dict[int, _Place]) -> str | None:
-    """In which known order the ranks stand that the plan has otherwise; None where it is none of these."""
+    """The known order, other than the plan's, that the ranks are in; None if they are in none."""
     size = len(planned.places)
     if sorted(where) != list(range(size)):
         return None
@@ -276,7 +278,7 @@ def _cause(planned: PlannedRanks, where: dict[int, _Place]) -> str | None:
     for at, _ in planned.places:
         counts[at] += 1
 
-    def stand(order: Sequence[int], by_node: bool) -> list[int]:
+    def arranged(order: Sequence[int], by_node: bool) -> list[int]:
         return [order[at] for at, _ in places_of([counts[at] for at in order], by_node=by_node)]
 
     plain = list(range(len(hosts)))
@@ -285,20 +287,20 @@ def _cause(planned: PlannedRanks, where: dict[int, _Place]) -> str | None:
         (
             plain,
             True,
-            "the hosts stand in the plan's order, and the ranks are dealt out to them in turn (by node)",
+            "the hosts are in the plan's order, and the ranks are assigned to them round-robin (by node)",
         ),
         (
             plain,
             False,
-            "the hosts stand in the plan's order, and each has its ranks one after another (by slot)",
+            "the hosts are in the plan's order, and each has its ranks one after another (by slot)",
         ),
         (by_name, False, "the hosts are sorted by name"),
-        (by_name, True, "the hosts are sorted by name, and the ranks dealt out in turn (by node)"),
+        (by_name, True, "the hosts are sorted by name, and the ranks assigned round-robin (by node)"),
     ):
-        if actual == stand(order, by_node):
+        if actual == arranged(order, by_node):
             return text
     for first in plain[1:]:
-        if actual[0] == first and actual == stand(
+        if actual[0] == first and actual == arranged(
             [first, *(at for at in plain if at != first)], planned.by_node
         ):
             return f"{hosts[first].name} was moved to the front; is it the launching host?"
@@ -334,17 +336,17 @@ def lines_of(found: OrderCheck) -> list[str]:
 
 
 def hint_of(found: OrderCheck, launcher: str) -> list[str]:
-    """What put the ranks where they are, and what keeps the order; nothing where it was kept."""
+    """Why the ranks are where they are, and how to keep the order; empty where it was kept."""
     lines = []
     if found.ambiguous:
         hosts = tuple(dict.fromkeys(name for one in found.ambiguous for name in one.hosts))
         lines.append(
-            f"ambiguous: what these ranks call their host stands for several of the plan: give {listed(hosts)} each "
+            f"ambiguous: what these ranks call their host matches several of the plan: give {listed(hosts)} each "
             "a launcher_name= and an address= of its own in a hosts file, and this file as --hosts"
         )
     if not (found.displaced or found.surplus):
         return lines
-    lines += [f"as they stand: {found.cause}"] if found.cause else []
+    lines += [f"actual order: {found.cause}"] if found.cause else []
     elsewhere = found.displaced and not any(entry.in_plan for entry in found.displaced)
     if elsewhere and not found.confirmed and not found.ambiguous:
         lines.append("no rank runs on a host of the plan: is it the plan of these hosts?")

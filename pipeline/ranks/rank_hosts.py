@@ -1,4 +1,4 @@
-"""Which host of a plan a rank runs on, told by the names and addresses that it gives."""
+"""Which host of a plan a rank runs on, by the names and addresses that it reports."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ class HostFinder:
         kinds: list[dict[str, set[int]]] = [{}, {}, {}, {}]
         self._addresses: dict[str, set[int]] = {}
         for at, host in enumerate(hosts):
-            whole = (host.launcher_name, host.name, target_host(host.target))
-            for kind, name in zip(kinds, whole):
+            names = (host.launcher_name, host.name, target_host(host.target))
+            for kind, name in zip(kinds, names):
                 kind.setdefault(name.lower(), set()).add(at)
-            for name in whole:
+            for name in names:
                 if not is_ip_address(name):
                     kinds[3].setdefault(_short(name), set()).add(at)
-            for address in (host.address, *whole):
+            for address in (host.address, *names):
                 if address is not None and is_ip_address(address):
                     self._addresses.setdefault(_normal(address), set()).add(at)
         self._kinds = kinds
 
     def find(self, names: Iterable[str], addresses: Iterable[str]) -> tuple[set[int], set[int]]:
-        """Hosts that the names, and those that the addresses, stand for; each is empty, one, or more than one."""
+        """Hosts that the names, and those that the addresses, match; each is empty, one, or more than one."""
         given = list(names)
         by_address = [address for address in (*addresses, *given) if is_ip_address(address)]
         words = [name.lower() for name in given if not is_ip_address(name)]

@@ -140,12 +140,12 @@ def _pass_on(running: subprocess.Popen[bytes], errors: bytearray) -> None:
     with running.stderr as stream:
         while chunk := os.read(stream.fileno(), 1 << 16):
             errors += chunk[: _MAX_ERRORS - len(errors)]
-            with suppress(OSError):  # nobody reads ours: the launcher is to go on
+            with suppress(OSError):  # nobody reads ours: the launcher keeps running
                 os.write(2, chunk)
 
 
 def _end(running: subprocess.Popen[bytes]) -> None:
-    """A launcher that is told to end takes its ranks along; one that does not is killed with its own processes."""
+    """A launcher that is terminated ends its ranks; one that does not end is killed with its processes."""
     for number, wait_s in ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0)):
         with suppress(ProcessLookupError):
             os.killpg(running.pid, number)

@@ -108,7 +108,7 @@ def options_below(
     and for goodput and capacity: a flow that is held back measures what holds it.
     """
     flows = [("goodput", measuring.goodput), ("capacity", measuring.capacity)]
-    if named := [name for name, asked in flows if asked is not None]:
+    if named := [name for name, value in flows if value is not None]:
         raise InfeasibleError(
             f"--rate does not go with {' and '.join(named)}: their flows go as fast as they can, and one that is "
             "held back measures the cap; leave --rate out (--gentle, or --links-at-once 1, has one at a time)"

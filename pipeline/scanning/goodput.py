@@ -48,7 +48,7 @@ class GoodputRequest:
 
 
 class Watched:
-    """A chooser whose phase is looked back upon by a later one: ``visits`` are all that it gave."""
+    """A chooser that records its phase for a later one: ``visits`` are all that it chose."""
 
     def __init__(self, chooser: Chooser) -> None:
         self._chooser = chooser
@@ -107,12 +107,12 @@ def goodput_phases(
     ``links`` are the ones to test, all of them by default. Raises InputError for a size or a number of
     streams that is given twice.
     """
-    wanted = None if links is None else list(links)
+    remaining = None if links is None else list(links)
 
     def groups(results: Results) -> Sequence[Collection[int]]:
         return rtt_groups(rtt.visits, results.hosts, seed=options.seed)
 
     return [
-        Phase(method=method, chooser=GoodputRounds(groups, wanted), links_at_once=options.goodput_at_once)
+        Phase(method=method, chooser=GoodputRounds(groups, remaining), links_at_once=options.goodput_at_once)
         for method in goodput_methods(options, request.options, request.sizes, request.streams)
     ]

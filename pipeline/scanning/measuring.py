@@ -52,31 +52,31 @@ def parse_measuring(
     }  # fmt: skip
     measure = "rtt" if measure is None else measure
     budget = parse_budget(pairs, time)
-    asked = [part.strip() for part in measure.split(",")]
-    unknown = [part for part in asked if part not in MEASURES]
+    measures = [part.strip() for part in measure.split(",")]
+    unknown = [part for part in measures if part not in MEASURES]
     if unknown:
         raise InputError(
-            f"--measure {measure!r}: {unknown[0]!r} is none of {', '.join(MEASURES)}: give some of them, "
+            f"--measure {measure!r}: {unknown[0]!r} is not one of {', '.join(MEASURES)}: give some of them, "
             "such as rtt,goodput"
         )
-    if len(set(asked)) != len(asked):
+    if len(set(measures)) != len(measures):
         raise InputError(f"--measure {measure!r}: each of {', '.join(MEASURES)} may be given once")
-    if "rtt" not in asked:
+    if "rtt" not in measures:
         raise InputError(
             f"--measure {measure!r}: rtt is needed, which says what may be tested at once: "
             f"give --measure rtt,{measure}"
         )
-    if "path" not in asked and trace is not None:
-        raise InputError("--trace is of ways: give --measure rtt,path as well")
-    if budget is not None and "path" in asked:
-        raise InputError("--pairs and --time are of round-trip times: ways are followed between all hosts")
-    path: Trace | None = (trace or "udp") if "path" in asked else None  # type: ignore[assignment]
+    if "path" not in measures and trace is not None:
+        raise InputError("--trace is of paths: give --measure rtt,path as well")
+    if budget is not None and "path" in measures:
+        raise InputError("--pairs and --time are of round-trip times: paths are traced between all hosts")
+    path: Trace | None = (trace or "udp") if "path" in measures else None  # type: ignore[assignment]
     options = {
         "--goodput": goodput, "--goodput-seconds": goodput_seconds, "--size": size, "--streams": streams
     }  # fmt: skip
     given = [name for name, value in options.items() if value is not None]
     request = None
-    if "goodput" in asked:
+    if "goodput" in measures:
         request = GoodputRequest.parse(
             way=goodput or "auto", seconds=goodput_seconds, sizes=size, streams=streams
         )
@@ -86,7 +86,7 @@ def parse_measuring(
         path=path,
         goodput=request,
         budget=budget,
-        capacity=CapacityOptions() if "capacity" in asked else None,
+        capacity=CapacityOptions() if "capacity" in measures else None,
         words=words,
     )
 

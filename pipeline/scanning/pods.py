@@ -14,7 +14,7 @@ PODS = "k8s:"
 
 
 def pods_to_scan(launcher: Launcher | None, selector: str) -> tuple[tuple[Host, ...], list[str]]:
-    """The pods of a selector, and notes on those that have ended and are no hosts any more.
+    """The pods of a selector, and notes on those that have ended and are not hosts any more.
 
     A pod that does not run yet is a host: its scan says that it is missing, and why. Raises InputError.
     """

@@ -61,7 +61,7 @@ def check_same_hosts(record: JournalRecord, hosts: Sequence[Host]) -> None:
 
 
 def check_way_in(record: JournalRecord, via: str | None) -> None:
-    """Refuse to try ssh, the default, where the scan had another way in: all hosts would be unreachable.
+    """Refuse to try ssh, the default, where the scan was reached by another launcher: all hosts would be unreachable.
 
     The journal's own is only named: a file in a folder must not name commands to run. Raises InputError.
     """
@@ -73,9 +73,9 @@ def check_way_in(record: JournalRecord, via: str | None) -> None:
 
 
 def continued_options(
-    record: JournalRecord, asked: ScanOptions, *, given: Mapping[str, str] | None = None
+    record: JournalRecord, requested: ScanOptions, *, given: Mapping[str, str] | None = None
 ) -> ScanOptions:
-    """The options of the journal, with those that say how hosts are reached taken from ``asked``.
+    """The options of the journal, with those that say how hosts are reached taken from ``requested``.
 
     ``given`` are the fields that the user gave a value for, with the name of the option; such a field must
     have the value it has in the journal. Raises InputError that lists all that differ.
@@ -84,31 +84,29 @@ def continued_options(
     try:
         values: dict[str, Any] = {k: v for k, v in record.options.items() if k in known}
         values["port_range"] = tuple(values.get("port_range", (0, 0)))
-        options = ScanOptions(**(values | {key: getattr(asked, key) for key in REACH}))
+        options = ScanOptions(**(values | {key: getattr(requested, key) for key in REACH}))
     except (TypeError, ValueError, InputError):
         raise DocumentError("the options in the journal's header cannot be read") from None
     faults = [
-        f"{option} {getattr(asked, field)} (the scan has {getattr(options, field)})"
+        f"{option} {getattr(requested, field)} (the scan has {getattr(options, field)})"
         for field, option in (given or {}).items()
-        if field not in REACH and getattr(asked, field) != getattr(options, field)
+        if field not in REACH and getattr(requested, field) != getattr(options, field)
     ]
     if faults:
-        raise InputError(
-            f"--resume goes on with the options of the scan, and these differ: {'; '.join(faults)}"
-        )
+        raise InputError(f"--resume keeps the options of the scan, and these differ: {'; '.join(faults)}")
     return options
 
 
 def continued_measuring(
-    record: JournalRecord, asked: Measuring, *, given: Mapping[str, str] | None = None
+    record: JournalRecord, requested: Measuring, *, given: Mapping[str, str] | None = None
 ) -> Measuring:
-    """What the journal's scan measures, and its budget. Capacity, which is no part of the scan, may be added.
+    """What the journal's scan measures, and its budget. Capacity, which is not part of the scan, may be added.
 
     ``given`` are the words of ``parse_measuring`` that the user gave, with the names of their options; each
     must mean the same as in the journal. Raises InputError that lists all that differ.
     """
     if not record.measuring:
-        return asked
+        return requested
     given = given or {}
     try:
         measuring = parse_measuring(**record.measuring)
@@ -117,33 +115,33 @@ def continued_measuring(
 
     def differs(word: str) -> bool:
         try:
-            other = parse_measuring(**(record.measuring | {word: asked.words[word]}))
+            other = parse_measuring(**(record.measuring | {word: requested.words[word]}))
         except InputError:
             return True
         return replace(other, capacity=None) != replace(measuring, capacity=None)
 
     faults = [
-        f"{option} {asked.words[word]} (the scan has {record.measuring.get(word) or 'none'})"
+        f"{option} {requested.words[word]} (the scan has {record.measuring.get(word) or 'none'})"
         for word, option in given.items()
         if differs(word)
     ]
     if faults:
         raise InputError(
-            f"--resume goes on with what the scan measures, and these differ: {'; '.join(faults)}: leave them "
+            f"--resume measures what the scan measures, and these differ: {'; '.join(faults)}: leave them "
             "out, or start a new scan"
         )
     measuring = _same_way(measuring, record)
-    return replace(measuring, capacity=asked.capacity) if "measure" in given else measuring
+    return replace(measuring, capacity=requested.capacity) if "measure" in given else measuring
 
 
 def _same_way(measuring: Measuring, record: JournalRecord) -> Measuring:
     """The goodput method that was used stays: two methods are never mixed in one matrix."""
     if measuring.goodput is None or measuring.goodput.options.way != "auto":
         return measuring
-    ways = {visit.method for visit in record.visits if visit.goodput is not None} & {"tcp", "iperf3"}
-    if len(ways) != 1:
+    methods = {visit.method for visit in record.visits if visit.goodput is not None} & {"tcp", "iperf3"}
+    if len(methods) != 1:
         return measuring
-    options = replace(measuring.goodput.options, way=ways.pop())  # type: ignore[arg-type]
+    options = replace(measuring.goodput.options, way=methods.pop())  # type: ignore[arg-type]
     return replace(measuring, goodput=replace(measuring.goodput, options=options))
 
 
@@ -152,6 +150,6 @@ def check_same_measurements(record: JournalRecord, ids: Sequence[str]) -> None:
     scanned = record.measurements or (RTT,)
     if tuple(ids) != scanned:
         raise InputError(
-            f"--resume: the scan measures {', '.join(scanned)}, and {', '.join(ids)} is asked for: "
+            f"--resume: the scan measures {', '.join(scanned)}, and {', '.join(ids)} is requested: "
             "give --measure as it was, or start a new scan"
         )

@@ -1,4 +1,4 @@
-"""hosts -> scan: probe every pair, and keep what was seen whatever happens."""
+"""hosts -> scan: probe every pair, and keep what was seen in every case."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def write_outcome(outcome: ScanOutcome, folder: Path) -> Scan:
             files.save(scan, folder / files.SCAN, keep=False)
         except InputError:
             raise InputError(
-                f"{warning}; the scan without them is whole in {folder / files.SCAN}: make room, and go on with "
+                f"{warning}; the scan without them is whole in {folder / files.SCAN}: make room, and resume with "
                 "netprobe map"
             ) from None
     return scan

@@ -1,1 +1,1 @@
-"""Scans and maps held against where the hosts really are."""
+"""Scans and maps compared with where the hosts really are."""

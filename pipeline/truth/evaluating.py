@@ -53,7 +53,7 @@ def with_labels(
     known = {host.name: host for host in given}
     lost = next((host.name for host in document.hosts if host.name not in known), None)
     if lost is not None:
-        raise DocumentError(f"host {lost!r} is none of the {len(known)} hosts given", source=source)
+        raise DocumentError(f"host {lost!r} is not one of the {len(known)} hosts given", source=source)
     return [
         host.model_copy(update={"labels": {**host.labels, **known[host.name].labels}})
         for host in document.hosts
@@ -118,7 +118,7 @@ def scan_distance(scan: Scan, measurement: str | None, source: str = "scan") -> 
         values = getattr(scan.rtt_s, found[name].statistic, None)
         if values is None:
             raise DocumentError(
-                f"its statistic {found[name].statistic!r} is none of its matrices", source=source
+                f"its statistic {found[name].statistic!r} is not one of its matrices", source=source
             )
     else:
         values = beta_of(scan.goodput_bytes_per_s[name])
@@ -157,7 +157,7 @@ def _map_distance(map_: Map, measurement: str | None, source: str) -> tuple[str,
         distance = np.zeros(0)
     if distance.shape != (len(map_.hosts), len(map_.hosts)):
         raise DocumentError(
-            f"layers.{name}.distance_s is no matrix of {len(map_.hosts)} hosts", source=source
+            f"layers.{name}.distance_s is not a matrix of {len(map_.hosts)} hosts", source=source
         )
     np.fill_diagonal(distance, np.nan)
     return name, distance

@@ -1,4 +1,4 @@
-"""What is compared with what: the baseline of a run, and the orders of the hosts that are up."""
+"""The orders to compare: the plan's, and the baseline of the run, of the hosts that are up."""
 
 from __future__ import annotations
 
@@ -19,26 +19,29 @@ from netprobe.verify.orders import spread_orders
 from netprobe.verify.predict import Predictor
 from netprobe.verify.run import Contender, Contenders
 
-GIVEN, RANDOM = "given", "random"
+ORIGINAL, RANDOM = "given", "random"
+"""The values of ``--against`` that are not files, and of ``comparison.against`` in the document."""
 RANDOM_ORDERS = 8
 """Which take turns as the baseline ``random``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """What the plan's order is compared with: ``given``, ``random``, or hosts in the order of a file."""
+    """The baseline of the plan's order: the original order (``given``), ``random``, or hosts in the order of a file."""
 
-    name: str = GIVEN
+    name: str = ORIGINAL
     hosts: tuple[Host, ...] | None = None
 
 
 def load_baseline(text: str) -> Baseline:
     """``given``, ``random``, or the hosts of a plan or hosts file in their order. Raises InputError."""
-    if text in (GIVEN, RANDOM):
+    if text in (ORIGINAL, RANDOM):
         return Baseline(name=text)
     path = Path(text)
     if not path.is_file():
-        raise InputError(f"--against {text[:200]!r} is neither {GIVEN} nor {RANDOM} nor a file with an order")
+        raise InputError(
+            f"--against {text[:200]!r} is neither {ORIGINAL} nor {RANDOM} nor a file with an order"
+        )
     try:
         with path.open("rb") as stream:
             is_document = stream.read(64).lstrip().startswith(b"{")
@@ -48,14 +51,14 @@ def load_baseline(text: str) -> Baseline:
         return Baseline(name=path.name, hosts=tuple(load_hosts(text)))
     other = load_plan(path)
     if not isinstance(other, OrderPlan):
-        raise InputError(f"{path}: is a plan of kind {other.kind}, which is no order")
+        raise InputError(f"{path}: is a plan of kind {other.kind}, not a rank order")
     by_name = {host.name: host for host in other.hosts}
     return Baseline(name=path.name, hosts=tuple(plain_host(by_name[name]) for name in other.order))
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is compared with what; the orders of those hosts that are up."""
+    """The orders to compare, of those hosts that are up."""
 
     plan: OrderPlan
     against: Baseline
@@ -74,7 +77,7 @@ class Case:
             )
 
     def baseline(self, names: Sequence[str]) -> list[str]:
-        """The file's order, or the given one under the plan's rank 0 (as the plan priced it)."""
+        """The file's order, or the original one under the plan's rank 0 (as the plan priced it)."""
         hosts = self.plan.hosts if self.against.hosts is None else self.against.hosts
         found = [host.name for host in hosts if host.name in set(names)]
         if self.against.hosts is not None:
@@ -117,7 +120,7 @@ class Case:
         if proposed.predicted_s is not None and costs:
             return statistics.fmean(costs) / proposed.predicted_s if proposed.predicted_s else None
         whole = len(proposed.order) == len(self.plan.order) and self.algorithm == self.plan.algorithm
-        if whole and self.against.name == GIVEN and self.against.hosts is None and self.plan.cost_s:
+        if whole and self.against.name == ORIGINAL and self.against.hosts is None and self.plan.cost_s:
             return self.plan.cost_given_s / self.plan.cost_s
         return None
 

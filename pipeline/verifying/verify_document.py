@@ -1,4 +1,4 @@
-"""What was run, as a document."""
+"""The document of a run."""
 
 from __future__ import annotations
 

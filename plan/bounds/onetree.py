@@ -14,7 +14,7 @@ are the best prices at once: a ring of a tree's leaves costs at least twice all 
 that. From nothing, thousands of steps do not move the price of a whole rack that far. The steps then add what
 noise asks for.
 
-The prices are sought on the short arcs only, which is quick; the bound is that of all arcs at the best prices.
+The prices are searched on the short arcs only, which is quick; the bound is that of all arcs at the best prices.
 Element-wise operations, exactly rounded sums and ties broken by place: every machine finds the same bound.
 """
 

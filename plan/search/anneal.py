@@ -30,7 +30,7 @@ COMPILED_FROM = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Annealed:
-    """An order found, and what it costs on the costs it was sought on."""
+    """An order found, and what it costs on the costs it was searched on."""
 
     order: tuple[int, ...]
     cost: float
@@ -49,7 +49,7 @@ def anneal(
 ) -> Annealed:
     """One run of ``steps`` moves from ``start``; rank 0 keeps its host.
 
-    ``maximize`` seeks the dearest order. ``compiled`` (default: from `COMPILED_FROM` hosts on, where numba is
+    ``maximize`` finds the most expensive order. ``compiled`` (default: from `COMPILED_FROM` hosts on, where numba is
     installed) changes the time a run takes and nothing else. The order returned never costs more than ``start``
     (less, with ``maximize``).
     """

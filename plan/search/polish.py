@@ -16,7 +16,7 @@ from netprobe.plan.costs.tree import HALF, TreeModel, both_trees
 
 MOST_HOSTS = 32
 GRID = float(1 << 20)
-"""Whole units of the dearest transfer: what is proven is proven to a millionth."""
+"""Whole units of the most expensive transfer: what is proven is proven to a millionth."""
 
 
 @dataclass(frozen=True, kw_only=True)

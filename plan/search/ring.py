@@ -175,7 +175,7 @@ def _exact(cost: FloatMatrix, objective: Objective) -> list[int]:
 
 
 def _bounded(cost: FloatMatrix, upper: float) -> tuple[float, tuple[int, ...] | None]:
-    """The bound of all rings in seconds, and a ring that its steps met, if any; sought in whole units, as rings are."""
+    """The bound of all rings in seconds, and a ring that its steps met, if any; in whole units, as rings are."""
     units = whole_units(cost).astype(np.float64)
     one = float(cost.max()) / float(units.max()) if units.any() else 0.0
     if one == 0:

@@ -70,7 +70,7 @@ def test_what_the_ranks_said_is_compared(
     out = capsys.readouterr().out
     assert out.startswith("rank 1: planned n2, runs on n1\nrank 2: planned n1, runs on n3\n")
     assert "2 of 6 ranks run where the plan puts them\n" in out
-    assert "as they stand: the hosts stand in the plan's order, and the ranks are dealt out" in out
+    assert "actual order: the hosts are in the plan's order, and the ranks are assigned" in out
     assert "--map-by seq" in out
     log.write_text(lines_of("n2 n1 n3 n2 n1 n3"))
     assert run(["check-order", plan, "--read", str(log), "--by-node", "-q"]) == 0
@@ -94,7 +94,7 @@ def test_bad_input_is_one_line(folder: Path, capsys: pytest.CaptureFixture[str])
         (2, ["--read", str(folder)], "Is a directory"),
         (2, ["--read", str(folder / "none")], "cannot be read: No such file"),
         (2, ["--read", "-", "--read", "-"], "given twice"),
-        (2, ["--read", log, "--run"], "two ways"),
+        (2, ["--read", log, "--run"], "two sources"),
         (4, ["--read", log], "no line of ranks in it"),
         (2, ["--run"], "not there yet"),
         (2, ["--run", "--launcher", "torchrun"], "on each host by itself"),

@@ -68,7 +68,7 @@ def test_holes_are_exit_3_and_nothing_is_exit_4(folder: Path, capsys: pytest.Cap
         (["--unit", "us", "--select", "G"], "COLUMN=VALUE"),
         (["--unit", "us", "--column", "x"], "are for long and nccl"),
         (["--unit", "us", "--format", "mpigraph"], "no table of mpiGraph"),
-        (["--unit", "us", "--hosts", "x,y"], "is none of the 2 hosts"),
+        (["--unit", "us", "--hosts", "x,y"], "is not one of the 2 hosts"),
         (["--unit", "us", "--out", "{m}"], "the input itself"),
     ],
 )
@@ -123,7 +123,7 @@ def test_eval_prints_tables_and_json(folder: Path, capsys: pytest.CaptureFixture
         ([], "give --truth FILE or --labels"),
         (["--labels", "rack", "--truth", "{hosts}"], "from one place"),
         (["--labels", "rack"], "no label 'rack'"),
-        (["--labels", "rack", "--hosts", "a,b"], "is none of the 2 hosts"),
+        (["--labels", "rack", "--hosts", "a,b"], "is not one of the 2 hosts"),
         (["--truth", "{hosts}"], "neither a truth document"),
         (["--truth", "{scan}"], "is a scan document"),
         (["--truth", "/nowhere"], "no such"),

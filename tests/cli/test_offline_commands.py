@@ -184,7 +184,7 @@ def test_impossible_options_are_exit_2(
 def test_no_name_of_a_file_is_exit_2(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for out in ("", "."):
         assert run(["map", str(folder / "scan.json"), "--out", out]) == 2
-        assert "no name of a file" in capsys.readouterr().err
+        assert "not the name of a file" in capsys.readouterr().err
 
 
 def test_plink_groups_are_root_n_and_even(folder: Path) -> None:
@@ -203,7 +203,7 @@ def test_schemas_are_printed(kind: str, capsys: pytest.CaptureFixture[str]) -> N
 def test_a_device_is_never_replaced(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo(folder / "pipe")
     assert run(["map", str(folder / "scan.json"), "--out", str(folder / "pipe"), "--force"]) == 2
-    assert "no regular file" in capsys.readouterr().err
+    assert "not a regular file" in capsys.readouterr().err
     assert (folder / "pipe").is_fifo()
 
 

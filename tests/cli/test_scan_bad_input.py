@@ -70,7 +70,7 @@ def test_a_bad_hosts_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], te
         (["--hosts", "a,b", "--k", "3"], "cannot form 3 groups of 2 hosts"),
         (["--hosts", "a,b", "--root", "c", "--dry-run"], "--root 'c'"),
         (["--hosts", "a,b", "--interface", ""], "interface ''"),
-        (["--hosts", "a,b", "--measure", "rtt,bandwidth"], "'bandwidth' is none of rtt, path, goodput"),
+        (["--hosts", "a,b", "--measure", "rtt,bandwidth"], "'bandwidth' is not one of rtt, path, goodput"),
         (["--lab", "no-such-example"], "no-such-example"),
         (["--hosts", "a,b", "--like", "no-such-map.json"], "no-such-map.json: no such document"),
         (["--lab", "pair", "--like", "no-such-map.json"], "no-such-map.json: no such document"),

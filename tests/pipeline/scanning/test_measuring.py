@@ -33,12 +33,12 @@ def test_the_phases_are_the_measurements_in_turn() -> None:
 @pytest.mark.parametrize(
     ("measure", "options", "said"),
     [
-        ("rtt,bandwidth", {}, "'bandwidth' is none of rtt, path, goodput"),
+        ("rtt,bandwidth", {}, "'bandwidth' is not one of rtt, path, goodput"),
         ("rtt,rtt", {}, "may be given once"),
-        ("", {}, "is none of rtt, path, goodput"),
+        ("", {}, "is not one of rtt, path, goodput"),
         ("goodput", {}, "rtt is needed"),
         ("path", {}, "rtt is needed"),
-        ("rtt", {"trace": "udp"}, "--trace is of ways"),
+        ("rtt", {"trace": "udp"}, "--trace .* rtt,path"),
         ("rtt,path", {"trace": "mtr"}, "--trace 'mtr' is none of udp, scapy"),
         ("rtt", {"size": "1MB", "streams": "2"}, "--size and --streams are of goodput"),
         ("rtt,goodput", {"goodput": "udp"}, "'udp' is none of auto, iperf3, tcp"),

@@ -1,14 +1,14 @@
-"""Groups that coincide with the software of their hosts are said to be doubtful."""
+"""Groups that match a difference in the hosts' software are doubtful."""
 
 from __future__ import annotations
 
 from netprobe.core.documents.scan import Agent, AuditReading, HostAudit, Measurement
-from netprobe.pipeline.mapping.coincidence import coincidences
+from netprobe.pipeline.mapping.confounding import confounding_warnings
 from netprobe.pipeline.mapping.map_scan import map_scan
 from tests.documents import rack_scan
 
 
-def test_a_split_by_kernel_or_by_iperf3_is_told_from_a_mix() -> None:
+def test_a_split_by_kernel_or_by_iperf3_is_distinguished_from_a_mix() -> None:
     scan, labels = rack_scan((4, 4), seed=3)
     map_ = map_scan(scan)
     assert len(map_.groups) == 2
@@ -31,7 +31,7 @@ def test_a_split_by_kernel_or_by_iperf3_is_told_from_a_mix() -> None:
             for host, version, kernel in zip(scan.hosts, versions, kernels, strict=True)
         ]
         changed = scan.model_copy(update={"hosts": hosts, "measurements": [*scan.measurements, goodput]})
-        return coincidences(changed, map_)
+        return confounding_warnings(changed, map_)
 
     by_rack = ["iperf 3.9" if rack else "iperf 3.12" for rack in labels]
     same = ["Linux 6.1"] * 8

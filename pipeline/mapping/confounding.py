@@ -1,4 +1,4 @@
-"""Groups that may be no racks at all: they coincide with what differs between the hosts' software."""
+"""Confounded groups: they match a difference in the hosts' software, and may not be racks."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from netprobe.core.documents.scan import Scan, ScannedHost
 _SHOWN = 4
 
 
-def coincidences(scan: Scan, map_: Map) -> list[str]:
-    """A warning for each property of which every group of the map has one value, and not all the same one.
+def confounding_warnings(scan: Scan, map_: Map) -> list[str]:
+    """A warning for each property that has one value in every group of the map, and differs between groups.
 
     Versions of iperf3 count where goodput was measured by it, kernels always.
     """
