@@ -116,7 +116,7 @@ def test_hosts_name_the_rows_of_a_bare_matrix_and_label_a_named_one(tmp_path: Pa
     assert [host.labels["rack"] for host in named.hosts] == ["aa", "bb", "cc"]
     with pytest.raises(InputError, match="3 rows without names, and there are 2 hosts"):
         imported(tmp_path, "0 1 2\n1 0 3\n2 3 0\n", hosts=hosts[:2])
-    with pytest.raises(InputError, match="host 'b' of the matrix is none of the 2 hosts"):
+    with pytest.raises(InputError, match="host 'b' of the matrix .* 2 hosts"):
         imported(tmp_path, NAMED, hosts=hosts[:2])
 
 
