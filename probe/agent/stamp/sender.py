@@ -34,12 +34,18 @@ _FULL = (errno.ENOBUFS, errno.EAGAIN, errno.ENOMEM)
 
 
 class Probing:
-    """How a series probes: how many probes, how often, how long a reply is waited for (ns), and its best stamps."""
+    """How a series probes: how many probes, how often, how long a reply is waited for (ns), and its best stamps.
 
-    def __init__(self, *, count: int, interval_ns: int, timeout_ns: int, best: str) -> None:
+    ``patience_ns`` is how long the first reply of all is waited for, at most ``timeout_ns``.
+    """
+
+    def __init__(
+        self, *, count: int, interval_ns: int, timeout_ns: int, best: str, patience_ns: int | None = None
+    ) -> None:
         self.count = count
         self.interval_ns = interval_ns
         self.timeout_ns = timeout_ns
+        self.patience_ns = timeout_ns if patience_ns is None else min(patience_ns, timeout_ns)
         self.best = best
 
 
@@ -61,6 +67,7 @@ class Series:
         self.count = probing.count
         self.interval_ns = probing.interval_ns
         self.timeout_ns = probing.timeout_ns
+        self.patience_ns = probing.patience_ns
         self.readings = SeriesReadings(self.count, self.timeout_ns)
         self.reason = None  # type: str | None
         self.refused = 0
@@ -104,7 +111,7 @@ class Series:
 
     def _probe(self) -> None:
         self._send(0)
-        self._receive_until(self.start + min(WARM_UP_WAIT_NS, self.timeout_ns), 0)
+        self._receive_until(self.start + min(WARM_UP_WAIT_NS, self.patience_ns), 0)
         pacer = Pacer(self.interval_ns, self.ssid)
         for seq in range(1, self.count + 1):
             self._wait_until(pacer.due)
@@ -142,13 +149,18 @@ class Series:
         """Fetch the last departure stamp and give late replies their time.
 
         A probe is lost when its reply is not there ``timeout`` after it was sent, or when a later probe's
-        is and four times the longest round trip has gone by.
+        is and four times the longest round trip has gone by. Without any reply the series is over as soon as
+        the warm-up is lost: a host that never answers must not cost a time-out beyond that, nor more than ``patience``.
         """
-        give_up = time.monotonic_ns() + self.timeout_ns
+        now = time.monotonic_ns()
+        give_up = now + self.timeout_ns
         for flush in range(self.count + 1, self.count + 1 + FLUSHES):
             self._send(flush)
             if not self.readings.arrivals:
-                self._receive_until(give_up, flush)
+                silent_at = max(self.start + self.timeout_ns, now + MIN_GRACE_NS)
+                self._receive_until(min(silent_at, now + self.patience_ns), flush)
+                if not self.readings.arrivals:
+                    break
             grace = max(MIN_GRACE_NS, 4 * self.readings.longest_ns)
             self._receive_until(min(give_up, time.monotonic_ns() + grace), flush)
             if self.readings.is_answered(flush) or self.reason is not None or time.monotonic_ns() >= give_up:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -46,7 +47,9 @@ def has_ipv6() -> bool:
 def series(
     port: int, address: str = "127.0.0.1", *, count: int = 20, best: str = "kernel", **fields: Any
 ) -> Series:
-    times = {name: fields.pop(name) for name in ("interval_ns", "timeout_ns") if name in fields}
+    times = {
+        name: fields.pop(name) for name in ("interval_ns", "timeout_ns", "patience_ns") if name in fields
+    }
     probing = Probing(count=count, best=best, **{"interval_ns": 500_000, "timeout_ns": PATIENT_NS, **times})
     return Series(address, port, probing=probing, **{"source": address, "token": TOKEN, "ssid": 9, **fields})
 
@@ -92,6 +95,46 @@ def test_a_dead_port_costs_the_time_out_and_counts_honestly() -> None:
         result = series(silent.getsockname()[1], count=30, timeout_ns=SHORT_NS).run()
     assert (result["sent"], result["received"], result["samples"]) == (30, 0, [])
     assert SHORT_NS < result["duration_ns"] < 30 * SHORT_NS  # one time-out, not one a probe
+
+
+def test_a_host_that_never_answers_costs_the_patience_and_no_second_time_out() -> None:
+    """The warm-up is waited for, then the probes; a time-out more after the last one would tell nothing new."""
+    with bound() as silent:
+        port = silent.getsockname()[1]
+        whole = series(port, count=200, interval_ns=1_000_000, timeout_ns=800_000_000).run()
+        brief = series(port, count=30, timeout_ns=PATIENT_NS, patience_ns=50_000_000).run()
+    assert (whole["sent"], whole["received"], brief["sent"], brief["received"]) == (200, 0, 30, 0)
+    waited_ns = 250_000_000 + 200_000_000
+    assert whole["duration_ns"] < waited_ns + 800_000_000  # on the code before: at least that
+    assert brief["duration_ns"] < PATIENT_NS // 4
+
+
+def test_a_slow_path_is_read_by_whoever_has_the_patience() -> None:
+    """A reply that comes 400 ms after its probe, to a series that is told to wait for it, and to one that is not."""
+    with bound() as far:
+        replies = threading.Thread(target=_answer_late, args=(far, 0.4))
+        replies.start()
+        port = far.getsockname()[1]
+        brief = series(port, count=5, timeout_ns=2 * 10**9, patience_ns=20_000_000).run()
+        whole = series(port, count=5, timeout_ns=PATIENT_NS).run()
+        far.sendto(b"end", far.getsockname())
+        replies.join()
+    assert brief["received"] == 0 and whole["received"] == 5
+
+
+def _answer_late(sock: socket.socket, seconds: float) -> None:
+    """Reflect what comes in after so long, until a packet says end."""
+    timers = []
+    while (data := sock.recvfrom(2048)) and data[0] != b"end":
+        probe, peer = data
+        found = packet.parse_probe(probe, TOKEN)
+        assert found is not None
+        reply = packet.build_reply(found, time.time_ns(), 0, time.time_ns(), 0, 64, (0, 0, 0))
+        timers.append(threading.Timer(seconds, sock.sendto, (reply, peer)))
+        timers[-1].start()
+    for timer in timers:
+        timer.cancel()
+        timer.join()
 
 
 def test_a_refused_port_ends_the_series_at_once() -> None:
