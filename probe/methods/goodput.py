@@ -22,6 +22,7 @@ from netprobe.probe.fleet.fleet import Member
 from netprobe.probe.methods.base import Cost, VisitContext
 from netprobe.probe.methods.goodput_iperf3 import Iperf3Way
 from netprobe.probe.methods.goodput_options import (
+    BOTH_WAYS,
     CPU_BOUND,
     SHORT,
     GoodputOptions,
@@ -184,6 +185,13 @@ class Goodput:
     def warnings(self) -> list[str]:
         """What a reader of its readings should know, once it is finished."""
         warnings = list(self._choice.warnings) if self._first else []
+        if self._way is self._iperf3:
+            warnings += self._iperf3.warnings
+        if self._flags[BOTH_WAYS]:
+            warnings.append(
+                f"{self.measurement.id}: {self._flags[BOTH_WAYS]} of {self._read} readings were taken while the other "
+                f"direction was loaded too (flag {BOTH_WAYS}): is iperf3 a wrapper that adds --bidir?"
+            )
         id_, bound, short = self.measurement.id, self._flags[CPU_BOUND], self._flags[SHORT]
         if bound:
             # Two ends a reading: the hosts that stand in most of them are named.

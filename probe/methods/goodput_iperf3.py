@@ -6,17 +6,20 @@ import contextlib
 from typing import Any
 
 from netprobe.core.documents.scan import GoodputReading
+from netprobe.core.text import listed
 from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.fleet.connection import AgentLostError, TaskFailedError
 from netprobe.probe.fleet.fleet import Member, opened_port
-from netprobe.probe.methods.goodput_options import CPU_BOUND, SHORT, longest_s
-from netprobe.probe.methods.iperf3_report import ReportError, parse_report
+from netprobe.probe.methods.goodput_options import BOTH_WAYS, CPU_BOUND, SHORT, longest_s
+from netprobe.probe.methods.iperf3_report import Iperf3Report, RefusedOptionsError, ReportError, parse_report
 
 SERVE_S = 15.0
 STOP_S = 5.0
 SPARE_S = 5.0
 """What a client may take beyond its test: to start, to connect, to fetch the server's figures."""
 ANSWER_S = 5.0
+MOST_SAID = 8
+"""How many different texts beside reports are kept."""
 SHORT_S = 0.05
 """Below this its figures are off by 10 % and more: the server stops counting when the client is done."""
 
@@ -32,6 +35,23 @@ class Iperf3Way:
         self._count = count
         self._streams = streams
         self._ports = ports
+        self._refused: dict[str, str] = {}
+        self._beside: dict[str, dict[str, None]] = {}
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the programs said beside their reports, and of options that they do not take: a line each."""
+        hosts: dict[str, list[str]] = {}
+        for name, reason in self._refused.items():
+            hosts.setdefault(reason, []).append(name)
+        refused = [
+            f"no goodput from {listed(names)}: {reason}: give --goodput tcp, or another iperf3"
+            for reason, names in hosts.items()
+        ]
+        return refused + [
+            f"iperf3 on {listed(list(names))} printed more than its report: {text}"
+            for text, names in self._beside.items()
+        ]
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -61,6 +81,9 @@ class Iperf3Way:
 
     async def visit(self, src: Member, dst: Member) -> dict[str, Any]:
         """The fields of a VisitResult. Raises AgentLostError, ProtocolError and TimeoutError of ``src``."""
+        refused = self._refused.get(src.outcome.host.name)
+        if refused is not None:  # it would say the same again
+            return {"reason": f"{src.outcome.host.name}: {refused}"}
         try:
             port = await self._serve(dst)
         except (AgentLostError, TaskFailedError) as error:
@@ -110,24 +133,32 @@ class Iperf3Way:
         if not isinstance(output, str):
             raise ProtocolError("an answer without iperf3's output")
         code = answer.get("code")
+        name = src.outcome.host.name
         try:
             report = parse_report(output)
         except ReportError as error:
+            if isinstance(error, RefusedOptionsError):
+                self._refused[name] = str(error)
             ended = f" (it ended by signal {-code})" if type(code) is int and code < 0 else ""
-            return {"reason": f"{src.outcome.host.name}: {error}{ended}"}
+            return {"reason": f"{name}: {error}{ended}"}
+        if report.beside is not None and (report.beside in self._beside or len(self._beside) < MOST_SAID):
+            self._beside.setdefault(report.beside, {})[name] = None
         if report.reverse or report.streams != self._streams:
-            return {"reason": f"{src.outcome.host.name}: iperf3 reports a different test"}
-        return {
-            "goodput": GoodputReading(
-                bytes_per_s=report.bytes_per_s,
-                bytes=report.bytes,
-                duration_s=report.duration_s,
-                streams=report.streams,
-                retransmits=report.retransmits,
-                sender_cpu_ratio=report.sender_cpu_ratio,
-                receiver_cpu_ratio=report.receiver_cpu_ratio,
-                version=report.version,
-                congestion_control=report.congestion_control,
-                flags=[CPU_BOUND] * report.cpu_bound + [SHORT] * (report.duration_s < SHORT_S),
-            )
-        }
+            return {"reason": f"{name}: iperf3 reports a different test"}
+        return {"goodput": _reading(report)}
+
+
+def _reading(report: Iperf3Report) -> GoodputReading:
+    flags = {BOTH_WAYS: report.both_ways, CPU_BOUND: report.cpu_bound, SHORT: report.duration_s < SHORT_S}
+    return GoodputReading(
+        bytes_per_s=report.bytes_per_s,
+        bytes=report.bytes,
+        duration_s=report.duration_s,
+        streams=report.streams,
+        retransmits=report.retransmits,
+        sender_cpu_ratio=report.sender_cpu_ratio,
+        receiver_cpu_ratio=report.receiver_cpu_ratio,
+        version=report.version,
+        congestion_control=report.congestion_control,
+        flags=[flag for flag, is_so in flags.items() if is_so],
+    )

@@ -16,6 +16,8 @@ CPU_BOUND = "cpu_bound"
 """Flag of a reading that a processor may have set, and not the network."""
 SHORT = "short"
 """Flag of a reading over too short a time, or of too few bytes."""
+BOTH_WAYS = "both_ways"
+"""Flag of a reading that was taken while the other direction was loaded too."""
 MAX_SECONDS = 600.0
 MIN_SECONDS = 0.1
 MAX_STREAMS = 64

@@ -3,15 +3,20 @@
 The receiver's total over the whole time is the reading (``end.sum_received``): the sender's counts what still
 waits in its buffers, and an interval can exceed the rate of the line. Which end sent is told by
 ``start.test_start.reverse``, not by the ``sender`` keys of the sums, which some versions write wrongly.
+
+A test of both directions at once (``--bidir``, by a wrapper: it is never asked for) has sums for each. Versions since
+3.10 give the reverse ones names of their own; older ones write both under one name, and there ``sender`` tells them
+apart: the sums that say true are those of what the client sent.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
+
+from netprobe.probe.methods.iperf3_output import Repeated, find_report
 
 MAX_BYTES = 1 << 20
 CPU_BOUND_PERCENT = 90.0
@@ -21,11 +26,18 @@ THREADED_SINCE = (3, 16)
 _MAX_RATE = 1e14
 _MAX_SECONDS = 1e5
 _MAX_TOTAL = 1 << 62
+_ENDED_EARLY = 0.9
+"""A timed test that lasted less than this share of its time, a sized one that sent less of its bytes, was cut short."""
+_REVERSE = "_bidir_reverse"
 _VERSION = re.compile(r"iperf (\d{1,3}(?:\.\d{1,3}){1,3})[+-]?\w{0,16}(?=\s|$)")
 
 
 class ReportError(ValueError):
     """No reading can be had from it; the message is the reason."""
+
+
+class RefusedOptionsError(ReportError):
+    """The program does not take the options that it was given: it will not take them the next time either."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +55,10 @@ class Iperf3Report:
     sender_cpu_ratio: float | None
     receiver_cpu_ratio: float | None
     congestion_control: str | None
+    both_ways: bool = False
+    """Whether the other direction was loaded at the same time."""
+    beside: str | None = None
+    """What was printed beside the report, one line."""
 
     @property
     def cpu_bound(self) -> bool:
@@ -69,12 +85,16 @@ def parse_report(text: str) -> Iperf3Report:
         raise ReportError(f"iperf3 printed {len(text)} characters, and {MAX_BYTES} are read")
     if not text.strip():
         raise ReportError("iperf3 printed nothing")
-    try:
-        document = json.loads(text, parse_constant=_no_number)
-    except (ValueError, RecursionError):
-        raise ReportError("iperf3 printed something that is not JSON") from None
-    if not isinstance(document, dict):
-        raise ReportError("iperf3 printed JSON that is not a report")
+    output = find_report(text)
+    document = output.report
+    if document is None:
+        if output.usage is not None:
+            raise RefusedOptionsError(f"iperf3 does not take the options of this test: {output.usage}")
+        if "{" in text:
+            raise ReportError("iperf3 printed no complete report: it did not come to its end")
+        raise ReportError(
+            f"iperf3 printed something that is not JSON: {output.beside or 'nothing that can be shown'}"
+        )
     error = document.get("error")
     if error is not None:
         said = error if isinstance(error, str) else "an error"
@@ -85,7 +105,7 @@ def parse_report(text: str) -> Iperf3Report:
         raise ReportError("iperf3's report is of no TCP test")
     reverse = _number(test, "reverse", 0, 1) == 1
     streams = _whole(test, "num_streams", 1, 1 << 16)
-    received, sent = _object(end, "sum_received"), _object(end, "sum_sent")
+    received, sent = _sum(end, "sum_received"), _sum(end, "sum_sent")
     seconds = _number(received, "seconds", 0, _MAX_SECONDS)
     total = _whole(received, "bytes", 0, _MAX_TOTAL)
     if seconds <= 0 or total == 0:
@@ -96,6 +116,8 @@ def parse_report(text: str) -> Iperf3Report:
         raise ReportError("iperf3's receiver reports a rate that is not its bytes a second")
     if total > _whole(sent, "bytes", 0, _MAX_TOTAL):
         raise ReportError("iperf3's receiver reports more bytes than were sent")
+    both_ways = _both_ways(start, end, streams)
+    _check_length(test, received, sent, both_ways)
     version = parse_version(start["version"]) if isinstance(start.get("version"), str) else None
     if version is None:
         raise ReportError("iperf3's report has no version")
@@ -113,15 +135,55 @@ def parse_report(text: str) -> Iperf3Report:
         sender_cpu_ratio=server if reverse else client,
         receiver_cpu_ratio=client if reverse else server,
         congestion_control=_printable(congestion)[:32] if isinstance(congestion, str) else None,
+        both_ways=both_ways,
+        beside=output.beside,
     )
 
 
-def _no_number(name: str) -> NoReturn:
-    raise ValueError(name)
+def _sum(end: dict[str, Any], key: str) -> dict[str, Any]:
+    """The sum of what the client sent, where there are two under one name. Raises ReportError where neither is."""
+    values = end.get(key)
+    if not isinstance(values, Repeated):
+        return _object(end, key)
+    forward = [value for value in values if isinstance(value, dict) and value.get("sender") is True]
+    if len(forward) != 1 or len(values) != 2:
+        raise ReportError(
+            f"iperf3's report has {len(values)} {key}, and which is of this direction cannot be told"
+        )
+    return dict(forward[0])
+
+
+def _both_ways(start: dict[str, Any], end: dict[str, Any], streams: int) -> bool:
+    connected = start.get("connected")  # a connection a stream and direction
+    more = isinstance(connected, list) and len(connected) >= 2 * streams
+    return more or isinstance(end.get("sum_received"), Repeated) or "sum_received" + _REVERSE in end
+
+
+def _check_length(
+    test: dict[str, Any], received: dict[str, Any], sent: dict[str, Any], both_ways: bool
+) -> None:
+    """Raise ReportError for a test that ended before it had sent for its time, or its bytes.
+
+    A sized test of both directions ends when either has its bytes.
+    """
+    wanted = [test.get(key) for key in ("bytes", "blocks", "duration")]
+    count, blocks, duration = (
+        value if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else 0
+        for value in wanted
+    )
+    if count:
+        short = not both_ways and _whole(sent, "bytes", 0, _MAX_TOTAL) < _ENDED_EARLY * count
+    else:
+        least = min(_number(each, "seconds", 0, _MAX_SECONDS) for each in (received, sent))
+        short = not blocks and least < _ENDED_EARLY * duration
+    if short:
+        raise ReportError("iperf3's test ended early: its report is of a part of it")
 
 
 def _object(parent: dict[str, Any], key: str) -> dict[str, Any]:
     value = parent.get(key)
+    if isinstance(value, Repeated):
+        raise ReportError(f"iperf3's report has {key} {len(value)} times")
     if not isinstance(value, dict):
         raise ReportError(f"iperf3's report has no {key}: it did not come to its end")
     return value

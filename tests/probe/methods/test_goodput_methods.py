@@ -142,6 +142,51 @@ exec {REAL} "$@"
     assert not leftovers(tmp_path)
 
 
+@needs_iperf3
+def test_options_that_iperf3_does_not_take_are_told_once_and_not_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = f"""
+case "$1" in
+  --version) echo "iperf 3.12 (x)";;
+  -c) echo >> {tmp_path}/clients; echo "iperf3: parameter error - no such thing"; echo "Usage: iperf3 [-s|-c]";;
+  *) exec {REAL} "$@";;
+esac
+"""
+    with_iperf3(tmp_path, monkeypatch, script)
+    outcome = scan(
+        goodput_methods(OPTIONS, GoodputOptions(way="iperf3"), parse_sizes("1MB"), [1]),
+        [Link(0, 1), Link(0, 2)],
+    )
+    reasons = {v.reason for v in outcome.visits if v.measurement == "goodput"}
+    assert reasons == {"a: iperf3 does not take the options of this test: parameter error - no such thing"}
+    told = [text for text in outcome.scan.warnings if "does not take" in text]
+    assert len(told) == 1 and told[0].startswith("no goodput from a: ")
+    assert (tmp_path / "clients").read_text() == "\n"
+
+
+@pytest.mark.slow
+@needs_iperf3
+def test_a_wrapper_that_adds_bidir_and_prints_more_is_read_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = f"""
+case "$1" in
+  -c) echo "wrapped by x"; exec {REAL} "$@" --bidir;;
+  *) exec {REAL} "$@";;
+esac
+"""
+    with_iperf3(tmp_path, monkeypatch, script)
+    outcome = scan(
+        goodput_methods(OPTIONS, GoodputOptions(way="iperf3"), parse_sizes("100MB"), [1]), [Link(0, 1)]
+    )
+    visits = [v for v in outcome.visits if v.measurement == "goodput"]
+    assert [v.reason for v in visits] == [None]
+    assert visits[0].goodput is not None and visits[0].goodput.flags[:1] == ["both_ways"]
+    assert any("is iperf3 a wrapper that adds --bidir?" in text for text in outcome.scan.warnings)
+    assert "iperf3 on a printed more than its report: wrapped by x" in outcome.scan.warnings
+
+
 def leftovers(folder: Path) -> list[int]:
     """Processes whose iperf3 is the script in this folder, or that it became."""
     found = []

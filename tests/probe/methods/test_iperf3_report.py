@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netprobe.probe.methods.iperf3_report import Iperf3Report, ReportError, parse_report, parse_version
+from netprobe.probe.methods.iperf3_report import (
+    Iperf3Report,
+    RefusedOptionsError,
+    ReportError,
+    parse_report,
+    parse_version,
+)
 
 REPORT: dict[str, Any] = {
     "start": {
@@ -85,7 +91,8 @@ def test_a_reading_that_a_processor_set_is_told(version: str, streams: int, use:
         ("", "iperf3 printed nothing"),
         ("iperf3: command not found", "iperf3 printed something that is not JSON"),
         ("[" * 100_000, "iperf3 printed something that is not JSON"),
-        ("[1]", "iperf3 printed JSON that is not a report"),
+        ("[1]", "iperf3 printed something that is not JSON: [1]"),
+        ('{"a":[' * 30_000, "no complete report"),
         ("x" * (1 << 21), "iperf3 printed 2097152 characters"),
         (
             '{"error": "error - the server is busy running a test. try again later"}',
@@ -103,7 +110,8 @@ def test_a_reading_that_a_processor_set_is_told(version: str, streams: int, use:
         (changed("end.sum_sent.bytes", 1000), "more bytes than were sent"),
         (changed("end.sum_sent.retransmits", -1), "impossible retransmits"),
         (changed("start.version", "iperf two"), "has no version"),
-        (json.dumps(REPORT).replace("1.004", "NaN"), "not JSON"),
+        (json.dumps(REPORT).replace("1.004", "NaN"), "impossible seconds"),
+        (json.dumps(REPORT)[:-2], "no complete report"),
         (json.dumps(REPORT).replace("1.004", "1e999"), "impossible seconds"),
     ],
 )
@@ -111,6 +119,138 @@ def test_what_cannot_be_true_is_refused_with_a_reason(text: str, reason: str) ->
     with pytest.raises(ReportError) as caught:
         parse_report(text)
     assert reason in str(caught.value) and str(caught.value).isprintable()
+
+
+# What one run of iperf3 3.12 with --bidir printed, in the parts that are read.
+BOTH_WAYS = json.dumps({
+    "start": REPORT["start"],
+    "intervals": [{"sum": {"start": 0, "end": 1.004692}, "sum_bidir_reverse": {"start": 0, "end": 1.004698}}],
+    "end": {
+        "streams": [{"sender": {"max_rtt": 1052}}],
+        "sum_sent": {"seconds": 1.004692, "bytes": 853278720, "bits_per_second": 6794350666.67, "sender": True},
+        "sum_received": {"seconds": 1.014032, "bytes": 853016576, "bits_per_second": 6729701437.43, "sender": True},
+        "sum_sent_bidir_reverse": {"seconds": 1.004692, "bytes": 761528320, "bits_per_second": 6063775326.17},
+        "sum_received_bidir_reverse": {"seconds": 1.014032, "bytes": 753926144, "bits_per_second": 5947947551.95},
+    },
+})  # fmt: skip
+FORWARD = 853016576 / 1.014032
+
+
+@pytest.mark.parametrize(
+    ("text", "beside"),
+    [
+        (BOTH_WAYS, None),
+        (BOTH_WAYS + "\niperf3: error - x\n", "iperf3: error - x"),
+        (
+            "iperf3: getsockopt - data length overflow\n" + BOTH_WAYS,
+            "iperf3: getsockopt - data length overflow",
+        ),
+        ("^C" + BOTH_WAYS, "^C"),
+        (BOTH_WAYS.replace('"max_rtt": 1052', '"max_rtt": -nan'), None),
+        (BOTH_WAYS.replace('"max_rtt": 1052', '"max_rtt": inf, "said": "-nan \\" inf"'), None),
+        (
+            '{\n  "start": {"version": \n' + BOTH_WAYS,
+            '{ "start": {"version":',
+        ),  # one that was cut short, then another
+    ],
+)
+def test_the_first_complete_report_counts_and_what_stands_beside_it_is_kept(
+    text: str, beside: str | None
+) -> None:
+    report = parse_report(text)
+    assert report.bytes_per_s == pytest.approx(FORWARD) and report.both_ways
+    assert report.beside == beside
+
+
+def test_a_connection_more_a_stream_is_that_of_the_other_direction() -> None:
+    assert not parse_report(changed("start.connected", [{"socket": 5}])).both_ways
+    assert parse_report(changed("start.connected", [{"socket": 5}, {"socket": 7}])).both_ways
+
+
+def test_of_two_reports_the_first_counts() -> None:
+    second = changed("end.sum_received", REPORT["end"]["sum_sent"])
+    for text in (json.dumps(REPORT) + "\n" + second, json.dumps(REPORT) + second):
+        report = parse_report(text)
+        assert report.bytes_per_s == 1_179_700_000 / 1.004
+        assert report.beside is not None and report.beside.startswith('{"start"')
+
+
+def test_a_part_of_a_report_that_was_cut_short_is_none() -> None:
+    # The server's own report stands inside that of the client (--get-server-output).
+    whole = json.dumps({"intervals": [], "server_output_json": REPORT, **REPORT})
+    assert parse_report(whole).version == "3.12"
+    for end in range(0, len(whole) - 1, 7):
+        with pytest.raises(ReportError):
+            parse_report(whole[:end])
+
+
+def two_sums(*senders: object) -> str:
+    """The sums of both directions under one name, as versions before 3.10 write them: 9 Gbit/s first, then 1."""
+    rates = [9e9, 1e9]
+    pairs = [
+        f'"{key}": {json.dumps({"seconds": 1, "bytes": int(rate / 8), "bits_per_second": rate, "sender": sender})}'
+        for rate, sender in zip(rates, senders)
+        for key in ("sum_sent", "sum_received")
+    ]
+    return f'{{"start": {json.dumps(REPORT["start"])}, "end": {{"streams": [], {", ".join(pairs)}}}}}'
+
+
+@pytest.mark.parametrize(("senders", "rate"), [((True, False), 9e9), ((False, True), 1e9)])
+def test_two_sums_under_one_name_are_told_apart_by_who_sent(senders: tuple[bool, bool], rate: float) -> None:
+    report = parse_report(two_sums(*senders))
+    assert report.bytes_per_s == rate / 8 and report.both_ways
+
+
+@pytest.mark.parametrize("senders", [(True, True), (False, False), (None, None)])
+def test_two_sums_that_nothing_tells_apart_are_refused(senders: tuple[object, object]) -> None:
+    with pytest.raises(ReportError, match="which is of this direction cannot be told"):
+        parse_report(two_sums(*senders))
+
+
+@pytest.mark.parametrize("key", ["start", "test_start", "end", "sum_received", "protocol", "seconds"])
+def test_a_key_that_stands_twice_is_never_read_as_one(key: str) -> None:
+    text = json.dumps(REPORT)
+    place = text.index(f'"{key}": ') if key != "seconds" else text.rindex('"seconds": ')
+    value = json.JSONDecoder().raw_decode(text, place + len(key) + 4)[0]
+    with pytest.raises(ReportError):
+        parse_report(text[:place] + f'"{key}": {json.dumps(value)}, ' + text[place:])
+
+
+@pytest.mark.parametrize(
+    ("test", "sent", "received"),
+    [
+        ({"duration": 10, "bytes": 0}, {}, {}),  # a tenth of its time
+        ({"duration": 1, "bytes": 0}, {}, {"seconds": 0.5, "bytes": 589_850_000}),
+        ({"duration": 0, "bytes": 3_000_000_000}, {}, {}),  # half of its bytes
+    ],
+)
+def test_a_test_that_ended_early_gives_no_reading(
+    test: dict[str, int], sent: dict[str, float], received: dict[str, float]
+) -> None:
+    report = copy.deepcopy(REPORT)
+    report["start"]["test_start"].update(test)
+    report["end"]["sum_sent"].update(sent)
+    report["end"]["sum_received"].update(received)
+    with pytest.raises(ReportError, match="ended early"):
+        parse_report(json.dumps(report))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "iperf3: parameter error - number of parallel streams too large (maximum = 128)\n\n"
+            "Usage: iperf3 [-s|-c host] [options]\nTry `iperf3 --help' for more information.\n",
+            "parameter error - number of parallel streams too large (maximum = 128)",
+        ),
+        ("iperf3: unrecognized option '--json'\nUsage: iperf3 [-s|-c host]", "unrecognized option '--json'"),
+        ("Usage: iperf3 [-s|-c host] [options]\n", "it printed its usage"),
+    ],
+)
+def test_a_usage_text_says_that_the_options_are_not_taken(text: str, said: str) -> None:
+    with pytest.raises(RefusedOptionsError) as caught:
+        parse_report(text)
+    assert str(caught.value).endswith(said)
 
 
 json_values = st.recursive(
@@ -127,10 +267,22 @@ PLACES = [
 ]  # fmt: skip
 
 
+NOISE = ["{", "}", "\n{", '"', "-nan", '\\"', "null", '"end":{},', "9e99", "inf", "[", BOTH_WAYS]
+
+
+def damaged(start: int, end: int, text: str) -> str:
+    """The report with a part of it replaced."""
+    whole = json.dumps(REPORT)
+    return whole[:start] + text + whole[max(start, end) :]
+
+
 @given(
     st.text(max_size=200)
     | json_values.map(json.dumps)
     | st.builds(changed, st.sampled_from(PLACES), json_values)
+    | st.builds(
+        damaged, st.integers(0, 400), st.integers(0, 400), st.text(max_size=20) | st.sampled_from(NOISE)
+    )
 )
 def test_any_text_is_a_sane_report_or_refused(text: str) -> None:
     try:
