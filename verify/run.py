@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from netprobe.core.errors import InputError, NothingMeasuredError
 from netprobe.core.hosts import Host
 from netprobe.plan.costs import CostModel
-from netprobe.plan.costs.programs import proved_program
-from netprobe.plan.schedule.actions import MAX_CHANNELS
+from netprobe.plan.schedule.builders import build, proved
+from netprobe.plan.schedule.program import MAX_CHANNELS
 from netprobe.probe.agent.collective.program import MAX_BYTES
 from netprobe.probe.fleet.fleet import Fleet
 from netprobe.probe.fleet.stopping import run_stoppable
@@ -22,7 +22,7 @@ from netprobe.probe.records.result import HostOutcome
 from netprobe.verify.comparison import PROPOSED, ComparisonOptions, Record, compare, survey
 from netprobe.verify.ratio import Ratio
 from netprobe.verify.runner import Runner, StoppedRunError
-from netprobe.verify.wire import WireRunner
+from netprobe.verify.wire import Run, WireRunner
 
 DEFAULT_BYTES = 32_000_000
 LEAST_HOSTS = 3
@@ -146,12 +146,12 @@ async def _verify(
             return
         # In a thread: a large program takes seconds, and agents without pings for so long end.
         outcome.contenders = contenders = await asyncio.to_thread(arrange, up)
-        program = await asyncio.to_thread(proved_program, model, len(up), verify.channels)
+        schedule = build(model.name, len(up), verify.channels)
+        program, _ = await asyncio.to_thread(proved, schedule)
         place = {host: at for at, host in enumerate(up)}
         runner = WireRunner(
             [fleet.members[host] for host in up],
-            program,
-            [tuple(place[host] for host in one.order) for one in contenders.all],
+            [Run(schedule, program, tuple(place[host] for host in one.order)) for one in contenders.all],
             size_bytes=verify.size_bytes,
             ports=options.port_range,
         )
@@ -163,7 +163,7 @@ async def _verify(
             outcome.stopped = str(error)
         finally:
             outcome.proved = runner.repetitions
-            outcome.sent_bytes = program.sent_bytes(verify.size_bytes)
+            outcome.sent_bytes = schedule.sent_bytes(verify.size_bytes)
         await runner.close()
 
     outcome.interrupted, outcome.duration_s = await fleet.run(work, stop)

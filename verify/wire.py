@@ -12,8 +12,11 @@ import secrets
 from collections.abc import Awaitable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from netprobe.core.errors import InputError
-from netprobe.plan.schedule.actions import NOBODY, CollectiveProgram
+from netprobe.plan.schedule.program import NOBODY, CollectiveProgram
+from netprobe.plan.schedule.schedule import Schedule
 from netprobe.probe.agent.collective.run import barrier_rounds
 from netprobe.probe.agent.messages import CONNECTION, RUN_CODES, ProtocolError
 from netprobe.probe.fleet.connection import AgentLostError, TaskFailedError, text_field, whole_field
@@ -35,6 +38,14 @@ ROWS_BYTES = 1 << 18
 _LIMIT = 1 << 62
 
 
+class Run(NamedTuple):
+    """A schedule, proved and compiled, in an order of the members."""
+
+    schedule: Schedule
+    program: CollectiveProgram
+    order: Order
+
+
 class _Ran(NamedTuple):
     """A member's answer: times in ns, why it ended early (a code and a text), and the host that this concerns."""
 
@@ -45,7 +56,7 @@ class _Ran(NamedTuple):
 
 
 class WireRunner:
-    """Runs ``program`` in each of ``orders`` among ``members``, all of them up. ``close`` must be called."""
+    """Runs each of ``runs`` among ``members``, all of them up. ``close`` must be called."""
 
     batch_s = 2.0
     """One request to every agent, and its answer, for many repetitions that are shorter."""
@@ -53,24 +64,23 @@ class WireRunner:
     def __init__(
         self,
         members: Sequence[Member],
-        program: CollectiveProgram,
-        orders: Sequence[Order],
+        runs: Sequence[Run],
         *,
         size_bytes: int,
         ports: tuple[int, int] = (0, 0),
     ) -> None:
-        for order in orders:
-            if sorted(order) != list(range(len(members))) or program.ranks != len(members):
-                raise ValueError(f"an order of {len(order)} ranks for {len(members)} members")
-        longest = max(map(len, program.actions), default=0)
-        if longest * len(orders) > MOST_HELD and len(orders) > 2:
+        for run in runs:
+            if sorted(run.order) != list(range(len(members))) or run.program.ranks != len(members):
+                raise ValueError(f"an order of {len(run.order)} ranks for {len(members)} members")
+        total = sum(run.program.longest for run in runs)
+        if total > MOST_HELD and len(runs) > 2:
             raise InputError(
-                f"{len(orders)} orders of {longest} actions each: an agent holds {MOST_HELD} in all, so at most "
-                f"{max(2, MOST_HELD // longest)} orders can be run (the plan's and its baselines among them)"
+                f"{len(runs)} orders or plans of {total // len(runs)} actions each: an agent holds {MOST_HELD} in all, "
+                f"so about {max(2, MOST_HELD * len(runs) // total)} can be run (the plan and its baselines among them)"
             )
         self.members = list(members)
-        self.program = program
-        self.orders = [tuple(order) for order in orders]
+        self.runs = list(runs)
+        self.channels = max(run.program.channels for run in runs)
         self.size_bytes = size_bytes
         self.sent_bytes = 0
         """Payload that the agents say they have sent."""
@@ -94,7 +104,7 @@ class WireRunner:
         async def connect(place: int) -> None:
             calls = [[p, self.members[p].address, ports[p], tokens[p]] for p in sorted(dial[place])]
             fields = {
-                "place": place, "members": len(self.members), "channels": self.program.channels,
+                "place": place, "members": len(self.members), "channels": self.channels,
                 "source": self.members[place].address, "dial": calls, "accept": sorted(accept[place]),
                 "limit_ns": round(CONNECT_S * 1e9),
             }  # fmt: skip
@@ -162,9 +172,10 @@ class WireRunner:
     def _meetings(self) -> tuple[list[set[int]], list[set[int]]]:
         """Whom each member calls, and who calls it: every pair of any order, and those of the barrier."""
         pairs = set()
-        for order in self.orders:
-            for low, high in self.program.links():
-                pairs.add((min(order[low], order[high]), max(order[low], order[high])))
+        links = {id(run.program): run.program.links() for run in self.runs}
+        for run in self.runs:
+            for low, high in links[id(run.program)]:
+                pairs.add((min(run.order[low], run.order[high]), max(run.order[low], run.order[high])))
         count = len(self.members)
         for number in range(barrier_rounds(count)):
             for place in range(count):
@@ -180,18 +191,17 @@ class WireRunner:
         return dial, accept
 
     async def _load(self, place: int) -> None:
-        for number, order in enumerate(self.orders):
-            rank = order.index(place)
+        for number, run in enumerate(self.runs):
+            rank = run.order.index(place)
             actions = 0
-            for rows in _portions(self.program, rank, order):
-                fields = {
-                    "program": number, "rank": rank, "ranks": self.program.ranks,
-                    "chunks": self.program.chunks, "bytes": self.size_bytes, "rows": rows,
-                }  # fmt: skip
-                actions = whole_field(
-                    await self._ask(place, "collective_load", ASK_S, fields), "actions", _LIMIT
-                )
-            if actions != len(self.program.actions[rank]):
+            head = {
+                "program": number, "rank": rank, "ranks": run.program.ranks,
+                "sizes": chunk_sizes(run.schedule, self.size_bytes), "owed": _owed(run.schedule, rank),
+            }  # fmt: skip
+            for rows in _portions(run.program, rank, run.order):
+                answer = await self._ask(place, "collective_load", ASK_S, {**head, "rows": rows})
+                actions = whole_field(answer, "actions", _LIMIT)
+            if actions != run.program.count(rank):
                 raise StoppedRunError(f"{self._name(place)}: it holds {actions} actions of its program")
 
     async def _ask(self, place: int, kind: str, timeout_s: float, fields: dict[str, Any]) -> dict[str, Any]:
@@ -228,11 +238,29 @@ class WireRunner:
         return self.members[place].outcome.host.name if 0 <= place < len(self.members) else "?"
 
 
+def chunk_sizes(schedule: Schedule, size_bytes: int) -> list[list[int]]:
+    """Runs of chunks of one size: how many, and their bytes."""
+    runs: list[list[int]] = []
+    for size in np.diff(schedule.boundaries(size_bytes)).tolist():
+        if runs and runs[-1][1] == size:
+            runs[-1][0] += 1
+        else:
+            runs.append([1, size])
+    return runs
+
+
+def _owed(schedule: Schedule, rank: int) -> list[list[Any]]:
+    """What ``rank`` has to deliver: first, last, contributors in hexadecimal."""
+    return [
+        [first, last, f"{whole:x}"] for who, first, last, whole in schedule.contract.owed() if who == rank
+    ]
+
+
 def _portions(program: CollectiveProgram, rank: int, order: Order) -> Iterator[list[Any]]:
     """A rank's actions as rows for the agent, its peers as members, in portions that fit in a frame."""
     rows: list[Any] = []
     size = 0
-    for kind, first, last, peer, channel, reduces, after in program.actions[rank]:
+    for kind, first, last, peer, channel, reduces, after, _ in program.actions(rank):
         member = NOBODY if peer == NOBODY else order[peer]
         row = [kind, first, last, member, channel, int(reduces), list(after)]
         rows.append(row)

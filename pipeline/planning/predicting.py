@@ -10,7 +10,7 @@ from netprobe.core.errors import InputError
 from netprobe.core.hosts import plain_host
 from netprobe.plan.costs import cost_model
 from netprobe.plan.costs.shared_links import SharedLinks
-from netprobe.plan.schedule.actions import ON_THE_WIRE
+from netprobe.plan.schedule.builders import ON_THE_WIRE
 from netprobe.verify.predict import ByCapacity, ByMap, Predictor
 
 

@@ -20,7 +20,7 @@ from netprobe.pipeline.verifying.verify_case import RANDOM, Baseline, Case
 from netprobe.pipeline.verifying.verify_document import build_verify
 from netprobe.plan import prove_against_map
 from netprobe.plan.costs import CostModel, cost_model
-from netprobe.plan.schedule.actions import ON_THE_WIRE
+from netprobe.plan.schedule.builders import ON_THE_WIRE
 from netprobe.probe.launchers.launch import Launcher
 from netprobe.probe.records.events import OnEvent, ignore
 from netprobe.probe.records.options import ScanOptions

@@ -1,7 +1,6 @@
 """Cost models: what a rank order costs the algorithms of collectives, from the costs of links.
 
     link.py        what a transfer costs over a link
-    program.py     rounds of transfers, and the proof that they do their collective
     model.py       the Protocol of a model; sums over rounds
     phases.py      rounds as arrays
     delta.py       costs of neighbours of an order
@@ -21,7 +20,6 @@ from netprobe.plan.costs.link import LinkCost, RankOrders, Ranks, latency_and_go
 from netprobe.plan.costs.model import CostModel
 from netprobe.plan.costs.ring import ChunkedRing, Ring
 from netprobe.plan.costs.tree import DoubleBinaryTree, NcclTree
-from netprobe.plan.schedule.rounds import check_program
 
 MODELS: dict[str, CostModel] = {
     model.name: model
@@ -62,7 +60,6 @@ __all__ = [
     "RecursiveDoubling",
     "ReduceScatter",
     "Ring",
-    "check_program",
     "cost_model",
     "latency_and_goodput",
     "latency_only",

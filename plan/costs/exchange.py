@@ -1,56 +1,30 @@
 """Algorithms of log N rounds in which ranks exchange with partners at growing or shrinking distances.
 
 All are priced as the sum over the rounds of the slowest transfer, and both halves of an all-reduce are
-counted (the dissertation counts the first; the second repeats its transfers, so that is twice as much).
-
-**Ranks beyond a power of two** are folded as MPICH does it: of the first 2(N - P) ranks each even one hands
-its whole buffer to the odd one after it, the P left run the algorithm, and each gives the result back. Open
-MPI's Rabenseifner all-reduce has the pair halve the work first and keeps the even rank. Gloo's
-halving-doubling cuts the ranks into blocks of falling powers of two, each of which hands its sums to the next
-larger. What is priced here for N that is no power of two is MPICH's.
+counted (the dissertation counts the first; the second repeats its transfers, so that is twice as much). Their rounds,
+and what is done with N that is no power of two, stand in ``netprobe.plan.schedule.builders``.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from netprobe.core.errors import InputError
 from netprobe.plan.costs.bounds import exchange_bound, pairs_bound
 from netprobe.plan.costs.link import LinkCost
 from netprobe.plan.costs.model import RoundModel
-from netprobe.plan.schedule.rounds import (
-    Collective,
-    Round,
-    Transfer,
-    core_rank,
-    exchange_rounds,
-    gathered,
-    power_of_two,
+from netprobe.plan.schedule.builders.exchange import (
+    bcube_radices,
+    bcube_rounds,
+    halving_doubling_rounds,
+    recursive_doubling_rounds,
+    reduce_scatter_halving,
+    reduce_scatter_rounds,
 )
-
-
-def binary_radices(ranks: int) -> list[int]:
-    """A round of pairs for each power of two up to ``ranks``."""
-    return [2] * (power_of_two(ranks).bit_length() - 1)
-
-
-def folded(extra: int, chunks: int, *, back: bool) -> list[Round]:
-    """The round in which ``extra`` even ranks hand their buffers to their odd neighbours, or get them ``back``."""
-    if not extra:
-        return []
-    if back:
-        return [[Transfer(2 * i + 1, 2 * i, 0, chunks, False) for i in range(extra)]]
-    return [[Transfer(2 * i, 2 * i + 1, 0, chunks, True) for i in range(extra)]]
-
-
-def of_core(rounds: list[Round], extra: int) -> list[Round]:
-    """``rounds`` among the members of the core, as rounds among ranks."""
-    return [
-        [t._replace(src=core_rank(t.src, extra), dst=core_rank(t.dst, extra)) for t in transfers]
-        for transfers in rounds
-    ]
+from netprobe.plan.schedule.builders.rounds import binary_radices, power_of_two
+from netprobe.plan.schedule.contract import Collective
+from netprobe.plan.schedule.schedule import Round
 
 
 def folds_bound(link_cost: LinkCost, extra: int, shares: tuple[float, ...]) -> float:
@@ -83,14 +57,9 @@ class HalvingDoubling(RoundModel):
         """A chunk for each member of the core."""
         return power_of_two(ranks)
 
-    def program(self, ranks: int) -> Iterator[Round]:
+    def program(self, ranks: int) -> list[Round]:
         """Fold, reduce-scatter, all-gather, unfold."""
-        chunks = self.chunks(ranks)
-        extra = ranks - chunks
-        halving = exchange_rounds(binary_radices(ranks), nearest_first=self.nearest_first)
-        yield from folded(extra, chunks, back=False)
-        yield from of_core([*halving, *gathered(halving)], extra)
-        yield from folded(extra, chunks, back=True)
+        return halving_doubling_rounds(ranks, nearest_first=self.nearest_first)
 
     def lower_bound(self, link_cost: LinkCost) -> float:
         """Matchings, degrees and components of each round (``exchange_bound``)."""
@@ -118,14 +87,9 @@ class RecursiveDoubling(RoundModel):
         """The buffer is not cut."""
         return 1
 
-    def program(self, ranks: int) -> Iterator[Round]:
+    def program(self, ranks: int) -> list[Round]:
         """Fold, exchange at every distance, unfold."""
-        core = power_of_two(ranks)
-        extra = ranks - core
-        distances = [1 << i for i in range(core.bit_length() - 1)]
-        yield from folded(extra, 1, back=False)
-        yield from of_core([[Transfer(r, r ^ d, 0, 1, True) for r in range(core)] for d in distances], extra)
-        yield from folded(extra, 1, back=True)
+        return recursive_doubling_rounds(ranks)
 
     def lower_bound(self, link_cost: LinkCost) -> float:
         """Matchings, degrees and components of each round (``exchange_bound``)."""
@@ -162,29 +126,18 @@ class ReduceScatter(RoundModel):
         """A chunk a rank."""
         return ranks
 
-    def program(self, ranks: int) -> Iterator[Round]:
+    def program(self, ranks: int) -> list[Round]:
         """Fold, halve, hand the folded ranks their chunks."""
-        extra = ranks - power_of_two(ranks)
-        yield from folded(extra, ranks, back=False)
-        yield from self._halving(ranks)
-        if extra:
-            yield [Transfer(2 * i + 1, 2 * i, 2 * i, 2 * i + 1, False) for i in range(extra)]
+        return reduce_scatter_rounds(ranks)
 
     def lower_bound(self, link_cost: LinkCost) -> float:
         """Matchings, degrees and components of each round (``exchange_bound``)."""
         size = len(link_cost)
-        least = [min(t.last - t.first for t in transfers) / size for transfers in self._halving(size)]
+        least = [
+            min(t.last - t.first for t in transfers) / size for transfers in reduce_scatter_halving(size)
+        ]
         core = exchange_bound(link_cost, binary_radices(size), least)
         return core + folds_bound(link_cost, size - power_of_two(size), (1.0, 1.0 / size))
-
-    def _halving(self, ranks: int) -> list[Round]:
-        extra = ranks - power_of_two(ranks)
-        # Member i of the core stands for chunks start(i) to start(i + 1) - 1.
-        halving = exchange_rounds(binary_radices(ranks), nearest_first=False)
-        cut = [
-            [t._replace(first=_start(t.first, extra), last=_start(t.last, extra)) for t in r] for r in halving
-        ]
-        return of_core(cut, extra)
 
 
 @dataclass(frozen=True)
@@ -215,32 +168,16 @@ class BCube(RoundModel):
         """What a user calls it."""
         return "bcube" if self.base == 4 else f"bcube-{self.base}"
 
-    def radices(self, ranks: int) -> list[int]:
-        """Size of the groups in each round, neighbours first; their product is ``ranks``."""
-        sizes = []
-        left = ranks
-        while left > 1 and left % self.base == 0:
-            sizes.append(self.base)
-            left //= self.base
-        return [*sizes, left] if left > 1 else sizes
-
     def chunks(self, ranks: int) -> int:
         """A chunk a rank."""
         return ranks
 
-    def program(self, ranks: int) -> Iterator[Round]:
+    def program(self, ranks: int) -> list[Round]:
         """Reduce-scatter, all-gather."""
-        scatter = exchange_rounds(self.radices(ranks), nearest_first=True)
-        yield from scatter
-        yield from gathered(scatter)
+        return bcube_rounds(ranks, self.base)
 
     def lower_bound(self, link_cost: LinkCost) -> float:
         """Matchings, degrees and components of each round (``exchange_bound``)."""
-        radices = self.radices(len(link_cost))
+        radices = bcube_radices(len(link_cost), self.base)
         shares = [1.0 / math.prod(radices[: i + 1]) for i in range(len(radices))]
         return 2 * exchange_bound(link_cost, radices, shares)
-
-
-def _start(member: int, extra: int) -> int:
-    """First chunk that the core's ``member`` stands for: two chunks for each folded pair before it."""
-    return member + min(member, extra)

@@ -17,7 +17,9 @@ from netprobe.core.documents.matrix import FloatMatrix
 from netprobe.plan.costs.delta import Evaluation, RoundEvaluation
 from netprobe.plan.costs.link import LinkCost, RankOrders, Ranks, checked_orders
 from netprobe.plan.costs.phases import Phases, merged
-from netprobe.plan.schedule.rounds import Collective, Round, Triple, triples
+from netprobe.plan.schedule.builders.rounds import Triple, triples
+from netprobe.plan.schedule.contract import Collective
+from netprobe.plan.schedule.schedule import Round
 
 
 class CostModel(Protocol):
@@ -43,7 +45,7 @@ class CostModel(Protocol):
     def chunks(self, ranks: int) -> int:
         """Into how many equal parts the buffer is cut."""
 
-    def program(self, ranks: int) -> Iterator[Round]:
+    def program(self, ranks: int) -> list[Round]:
         """What is sent, round by round, among any number of ranks from 1."""
 
     def rounds(self, ranks: int) -> Iterator[list[Triple]]:
@@ -72,7 +74,7 @@ class RoundModel(ABC):
         """Into how many equal parts the buffer is cut."""
 
     @abstractmethod
-    def program(self, ranks: int) -> Iterator[Round]:
+    def program(self, ranks: int) -> list[Round]:
         """What is sent, round by round."""
 
     @abstractmethod

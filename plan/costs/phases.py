@@ -11,7 +11,7 @@ import numpy as np
 
 from netprobe.core.documents.matrix import FloatMatrix
 from netprobe.plan.costs.link import LinkCost, Ranks
-from netprobe.plan.schedule.rounds import Triple
+from netprobe.plan.schedule.builders.rounds import Triple
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from netprobe.plan.bounds.rings import bottleneck_lower_bound, sum_lower_bound
 from netprobe.plan.costs.link import LinkCost
 from netprobe.plan.costs.model import RoundModel
 from netprobe.plan.costs.phases import Phases, ring_phases
-from netprobe.plan.schedule.rounds import Round, Transfer
+from netprobe.plan.schedule.builders.ring import chunked_ring_rounds, whole_ring_rounds
+from netprobe.plan.schedule.schedule import Round
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,9 @@ class Ring(RoundModel):
         """The buffer is not cut."""
         return 1
 
-    def program(self, ranks: int) -> Iterator[Round]:
+    def program(self, ranks: int) -> list[Round]:
         """N - 1 hops add up, N - 1 hops hand out."""
-        for hop in range(2 * (ranks - 1)):
-            yield [Transfer(hop % ranks, (hop + 1) % ranks, 0, 1, hop < ranks - 1)]
+        return whole_ring_rounds(ranks)
 
     def phases(self, ranks: int) -> Phases:
         """All hops, added."""
@@ -68,11 +67,9 @@ class ChunkedRing(RoundModel):
         """A chunk a rank."""
         return ranks
 
-    def program(self, ranks: int) -> Iterator[Round]:
+    def program(self, ranks: int) -> list[Round]:
         """Rank r starts with chunk r; each round it passes on the chunk it got in the round before."""
-        for number in range(2 * (ranks - 1)):
-            sent = [(rank, (rank - number) % ranks) for rank in range(ranks)]
-            yield [Transfer(r, (r + 1) % ranks, chunk, chunk + 1, number < ranks - 1) for r, chunk in sent]
+        return chunked_ring_rounds(ranks)
 
     def phases(self, ranks: int) -> Phases:
         """One round, made 2(N - 1) times."""

@@ -17,7 +17,7 @@ from netprobe.core.documents.capacity import Capacity, Resource
 from netprobe.core.errors import InputError
 from netprobe.plan.costs.link import RankOrders
 from netprobe.plan.costs.model import CostModel
-from netprobe.plan.schedule.rounds import Triple
+from netprobe.plan.schedule.builders.rounds import Triple
 
 ALIKE = 0.05
 """Resources of a kind within so much of their median count as equal: no test of a second tells them apart."""

@@ -10,30 +10,15 @@ from functools import lru_cache
 import numpy as np
 
 from netprobe.core.documents.matrix import FloatMatrix
-from netprobe.core.errors import InternalError
 from netprobe.plan.costs.bounds import tree_bound
 from netprobe.plan.costs.delta import Evaluation
 from netprobe.plan.costs.link import LinkCost, RankOrders, Ranks, checked_orders
-from netprobe.plan.schedule.rounds import Collective, Round, Transfer, Triple, triples
+from netprobe.plan.schedule.builders.rounds import Triple, triples
+from netprobe.plan.schedule.builders.tree import Parents, Tree, bit_trees, middle_trees, rooted, tree_rounds
+from netprobe.plan.schedule.contract import Collective
+from netprobe.plan.schedule.schedule import Round
 
 HALF = 0.5
-Parents = tuple[int, ...]
-"""Parent of each rank, -1 for the root."""
-
-
-@dataclass(frozen=True, eq=False)
-class Tree:
-    """One rooted tree over the ranks."""
-
-    parent: Parents
-    children: tuple[tuple[int, ...], ...]
-    depth: tuple[int, ...]
-    root: int
-
-    @property
-    def height(self) -> int:
-        """Links between the root and the deepest rank."""
-        return max(self.depth)
 
 
 @dataclass(frozen=True)
@@ -64,23 +49,9 @@ class TreeModel(ABC):
         """A half a tree."""
         return 2
 
-    def program(self, ranks: int) -> Iterator[Round]:
+    def program(self, ranks: int) -> list[Round]:
         """The deepest ranks send first, in both trees at once; then down again the same way."""
-        trees = both_trees(self, ranks)
-        for step in range(max(tree.height for tree in trees)):
-            yield [
-                Transfer(rank, tree.parent[rank], half, half + 1, True)
-                for half, tree in enumerate(trees)
-                for rank in range(ranks)
-                if tree.depth[rank] == tree.height - step > 0
-            ]
-        for step in range(max(tree.height for tree in trees)):
-            yield [
-                Transfer(tree.parent[rank], rank, half, half + 1, False)
-                for half, tree in enumerate(trees)
-                for rank in range(ranks)
-                if tree.depth[rank] == step + 1
-            ]
+        return tree_rounds(both_trees(self, ranks))
 
     def rounds(self, ranks: int) -> Iterator[list[Triple]]:
         """``program`` as (sender, receiver, share of the buffer)."""
@@ -133,18 +104,7 @@ class DoubleBinaryTree(TreeModel):
 
     def parents(self, ranks: int) -> tuple[Parents, Parents]:
         """The tree of middles, and the same a rank lower."""
-        first = [-1] * ranks
-        intervals = [(0, ranks - 1)]
-        while intervals:
-            i, j = intervals.pop()
-            middle = (i + j) // 2
-            if i < middle:
-                first[(3 * i + j - 2) // 4] = middle
-                intervals.append((i, middle - 1))
-            if middle < j:
-                first[(i + 3 * j + 2) // 4] = middle
-                intervals.append((middle + 1, j))
-        return tuple(first), _shifted(first, -1)
+        return middle_trees(ranks)
 
 
 @dataclass(frozen=True)
@@ -166,15 +126,7 @@ class NcclTree(TreeModel):
 
     def parents(self, ranks: int) -> tuple[Parents, Parents]:
         """The bit tree, and its mirror image or shift."""
-        first = [-1] * ranks
-        for rank in range(1, ranks):
-            bit = rank & -rank
-            above = (rank ^ bit) | (bit << 1)
-            first[rank] = above if above < ranks else rank ^ bit
-        if ranks % 2:
-            return tuple(first), _shifted(first, 1)
-        mirrored = [-1 if up < 0 else ranks - 1 - up for up in reversed(first)]
-        return tuple(first), tuple(mirrored)
+        return bit_trees(ranks)
 
 
 class TreeEvaluation(Evaluation):
@@ -249,33 +201,3 @@ def both_trees(model: TreeModel, ranks: int) -> tuple[Tree, Tree]:
     """The two trees of ``model`` over ``ranks``."""
     first, second = model.parents(ranks)
     return rooted(first), rooted(second)
-
-
-def rooted(parent: Parents) -> Tree:
-    """The tree of ``parent``. Raises InternalError when it is none."""
-    children: list[list[int]] = [[] for _ in parent]
-    roots = []
-    for rank, above in enumerate(parent):
-        if above < 0:
-            roots.append(rank)
-        else:
-            children[above].append(rank)
-    depth = [-1] * len(parent)
-    level, at = list(roots), 0
-    while level:
-        for rank in level:
-            depth[rank] = at
-        level = [child for rank in level for child in children[rank]]
-        at += 1
-    if len(roots) != 1 or min(depth) < 0:
-        raise InternalError(f"{len(roots)} roots, {depth.count(-1)} ranks that hang under none")
-    return Tree(parent, tuple(map(tuple, children)), tuple(depth), roots[0])
-
-
-def _shifted(parent: Sequence[int], by: int) -> Parents:
-    """The same tree with every rank ``by`` more, modulo their number."""
-    size = len(parent)
-    moved = [-1] * size
-    for rank, above in enumerate(parent):
-        moved[(rank + by) % size] = -1 if above < 0 else (above + by) % size
-    return tuple(moved)

@@ -1,139 +1,200 @@
-"""The proof of a compiled program: what every rank would do, done on symbols.
+"""The proof that a program does what its contract says, whatever the timing.
 
-Nothing of the rounds that it came from is used, only the actions, so that a program from anywhere can be held
-to it: both ends of each pair see the same messages in the same order, nobody waits for ever, no contribution is
-added twice, and in the end each rank has delivered what its collective owes it, whole.
+It uses the actions only, nothing of the schedule or the algorithm that they came from, so that a program from
+anywhere can be held to it:
+
+1. Both ends of every connection list the same messages in the same order.
+2. It ends: no set of actions waits in a circle. This is the model ``eager``, in which a send never waits for its
+   receiver.
+3. No race: of two actions of a rank that use the same chunk, one of them changing it, the later one waits for the
+   earlier one, directly or through others (also on other ranks). So all timings give the same result, and one
+   run tells it.
+4. That run, on sets of contributions in place of numbers: nothing is added twice, and each rank delivers what the
+   contract owes it, whole, once, and nothing else.
+
+Then it is found under which stricter models the program ends too: a ``window`` of w messages a connection that the
+receiver has not taken yet, and ``issue order`` (NCCL, MPI without buffers), in which each rank issues its actions
+step by step in the order of its list and a step ends when both ends of all its messages have met.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
+from dataclasses import dataclass
 
-from netprobe.plan.schedule.actions import CollectiveProgram
-from netprobe.probe.agent.collective.program import DELIVER, FETCH, RECEIVE, SEND, Merge, RankProgram
+import numpy as np
+from numpy.typing import NDArray
 
-Line = tuple[int, int, int]
-"""Sender, receiver, channel."""
+from netprobe.plan.schedule.contract import Contract
+from netprobe.plan.schedule.program import APPLY, NOBODY, CollectiveProgram, needed_waits
+from netprobe.plan.schedule.schedule import Ints
+from netprobe.plan.schedule.sets import check_contract
+from netprobe.plan.schedule.waiting import (
+    Lines,
+    issue_order,
+    least_window,
+    line_edges,
+    stuck_text,
+    topological,
+    waits,
+)
+from netprobe.probe.agent.collective.program import FETCH, RECEIVE, SEND
 
-
-def check_actions(program: CollectiveProgram) -> None:
-    """Raises ValueError with the first thing that does not hold."""
-    if len(program.actions) != program.ranks:
-        raise ValueError(f"actions of {len(program.actions)} ranks, and there are {program.ranks}")
-    check_order(program)
-    ranks = [rank_program(program, rank) for rank in range(program.ranks)]
-    delivered = run_on_symbols(ranks)
-    for rank, chunks in enumerate(delivered):
-        for chunk in owed(program, rank):
-            if chunk not in chunks:
-                raise ValueError(f"rank {rank} never delivers chunk {chunk}")
-
-
-def owed(program: CollectiveProgram, rank: int) -> set[int]:
-    """The chunks that a rank has to deliver."""
-    if program.collective == "all_reduce":
-        return set(range(program.chunks))
-    share = program.chunks // program.channels
-    return {channel * share + rank for channel in range(program.channels)}
+MOST_ACTIONS = 1 << 24
+MOST_ACCESSES = 1 << 26
+"""Chunks of all actions together."""
+MOST_SEARCHED = 1 << 22
+"""Actions looked at to find an order of two that do not wait for each other directly."""
+_STRIDE = 1 << 31
 
 
-def check_order(program: CollectiveProgram) -> None:
-    """Both ends of every line have the same messages in the same order."""
-    sent: dict[Line, list[tuple[int, int]]] = {}
-    received: dict[Line, list[tuple[int, int]]] = {}
-    for rank, own in enumerate(program.actions):
-        for place, action in enumerate(own):
-            if action.kind in (SEND, RECEIVE):
-                if not 0 <= action.peer < program.ranks or action.peer == rank:
-                    raise ValueError(f"rank {rank}, action {place}: a peer {action.peer}")
-                if not 0 <= action.channel < program.channels:
-                    raise ValueError(f"rank {rank}, action {place}: channel {action.channel}")
-            if action.kind == SEND:
-                line = (rank, action.peer, action.channel)
-                sent.setdefault(line, []).append((action.first, action.last))
-            elif action.kind == RECEIVE:
-                line = (action.peer, rank, action.channel)
-                received.setdefault(line, []).append((action.first, action.last))
-    for line in sorted(sent.keys() | received.keys()):
-        if sent.get(line) != received.get(line):
-            src, dst, channel = line
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """What holds of a program besides its contract."""
+
+    window: int | None
+    """The least number of unread messages a connection with which it still ends; None: more than LARGEST_WINDOW."""
+    issue_order: bool
+    uniform_messages: bool
+    """Whether all chunks of each message hold the same contributions, as the agents' messages must."""
+
+    @property
+    def safe_under(self) -> tuple[str, ...]:
+        """The models under which it ends, by name."""
+        window = () if self.window is None else (f"window {self.window}",)
+        return ("eager", *window, *(("issue order",) if self.issue_order else ()))
+
+
+def prove(program: CollectiveProgram, contract: Contract) -> Proof:
+    """Prove that ``program`` does ``contract``. Raises ValueError with the first thing that does not hold."""
+    _check_fields(program, contract)
+    rank = program.rank_of()
+    lines = _match(program, rank)
+    waiting = waits(program)
+    edges = np.concatenate([waiting, line_edges(lines), np.stack([lines.receive, lines.send], axis=1)])
+    number = topological(edges, len(program))
+    if number is None:
+        raise ValueError(stuck_text(program, edges))
+    _check_races(program, rank, edges, number)
+    uniform = check_contract(program, rank, contract, lines, number)
+    return Proof(
+        window=least_window(program, edges, lines), issue_order=issue_order(program, rank, lines, waiting),
+        uniform_messages=uniform,
+    )  # fmt: skip
+
+
+# 1. Fields and both ends.
+
+
+def _check_fields(program: CollectiveProgram, contract: Contract) -> None:
+    """Everything is in range; what waits, waits for earlier actions of its rank."""
+    count = len(program.kind)
+    if program.ranks != contract.ranks or program.chunks != contract.chunks:
+        raise ValueError(
+            f"a program of {program.ranks} ranks and {program.chunks} chunks for a contract of "
+            f"{contract.ranks} and {contract.chunks}"
+        )
+    bounds = program.bounds
+    if (
+        len(bounds) != program.ranks + 1
+        or bounds[0] != 0
+        or bounds[-1] != count
+        or (np.diff(bounds) < 0).any()
+    ):
+        raise ValueError(f"the lists of {len(bounds) - 1} ranks do not add up to {count} actions")
+    if count > MOST_ACTIONS or int((program.last - program.first).clip(0).sum()) > MOST_ACCESSES:
+        raise ValueError(f"more than {MOST_ACTIONS} actions, or more than {MOST_ACCESSES} chunks in them")
+    rank = program.rank_of()
+    _refuse(program, (program.kind < FETCH) | (program.kind > APPLY), "is of no known kind")
+    chunks = (program.first < 0) | (program.first >= program.last) | (program.last > program.chunks)
+    _refuse(program, chunks, f"names chunks that are none of the {program.chunks}")
+    wire = (program.kind == SEND) | (program.kind == RECEIVE)
+    peers = (program.peer < 0) | (program.peer >= program.ranks) | (program.peer == rank)
+    _refuse(program, wire & peers, f"names a peer that is none of the other {program.ranks - 1} ranks")
+    _refuse(program, ~wire & (program.peer != NOBODY), "names a peer and exchanges no message")
+    channel = (program.channel < 0) | (program.channel >= program.channels)
+    _refuse(program, wire & channel, f"names a channel that is none of the {program.channels}")
+    begins = program.after_bounds
+    if (
+        len(begins) != count + 1
+        or begins[0] != 0
+        or begins[-1] != len(program.after)
+        or (np.diff(begins) < 0).any()
+    ):
+        raise ValueError("the actions that others wait for do not add up")
+    later = np.repeat(np.arange(count), np.diff(begins))
+    bad = (program.after < program.bounds[rank[later]]) | (program.after >= later)
+    if bad.any():
+        at = int(np.argmax(bad))
+        own = int(program.after[at] - program.bounds[rank[later[at]]])
+        raise ValueError(
+            f"{program.text(int(later[at]))} waits for action {own}, which is not before it in its list"
+        )
+
+
+def _refuse(program: CollectiveProgram, bad: NDArray[np.bool_], text: str) -> None:
+    if bad.any():
+        raise ValueError(f"{program.text(int(np.argmax(bad)))} {text}")
+
+
+def _match(program: CollectiveProgram, rank: Ints) -> Lines:
+    """Both ends of each message. Raises ValueError where they differ."""
+    sends, receives = np.flatnonzero(program.kind == SEND), np.flatnonzero(program.kind == RECEIVE)
+    stride, channels = program.ranks, program.channels
+    sent = (rank[sends] * stride + program.peer[sends]) * channels + program.channel[sends]
+    got = (program.peer[receives] * stride + rank[receives]) * channels + program.channel[receives]
+    by_line = np.argsort(sent, kind="stable")
+    sends, sent = sends[by_line], sent[by_line]
+    by_line = np.argsort(got, kind="stable")
+    receives, got = receives[by_line], got[by_line]
+    shorter = min(len(sent), len(got))
+    differ = sent[:shorter] != got[:shorter]
+    if differ.any() or len(sent) != len(got):
+        at = int(np.argmax(differ)) if differ.any() else shorter
+        lost = at < len(sent) and (at >= len(got) or sent[at] < got[at])
+        action, missing = (sends[at], "no receive") if lost else (receives[at], "no send")
+        raise ValueError(f"{program.text(int(action))} has {missing} at the other end")
+    wrong = (program.first[sends] != program.first[receives]) | (
+        program.last[sends] != program.last[receives]
+    )
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise ValueError(
+            f"{program.text(int(sends[at]))} arrives at {program.text(int(receives[at]))}: other chunks, or "
+            "another order"
+        )
+    return Lines(sends, receives, sent)
+
+
+# 3. Races.
+
+
+def _check_races(program: CollectiveProgram, rank: Ints, edges: Ints, number: Ints) -> None:
+    """Of two actions of a rank on a chunk, one of them writing, the later one waits for the earlier one."""
+    needed = needed_waits(program.kind, rank, program.first, program.last, program.chunks)
+    have = np.unique(edges[:, 0] * _STRIDE + edges[:, 1])
+    keys = needed[:, 0] * _STRIDE + needed[:, 1]
+    at = np.searchsorted(have, keys)
+    direct = at < len(have)
+    direct[direct] = have[at[direct]] == keys[direct]
+    missing = needed[~direct]
+    if not len(missing):
+        return
+    order = np.argsort(edges[:, 0], kind="stable")
+    earlier = edges[order, 1]
+    begins = np.searchsorted(edges[order, 0], np.arange(len(program) + 1))
+    budget = MOST_SEARCHED
+    for later, goal in missing.tolist():
+        seen, todo = {later}, [later]
+        while todo and goal not in seen:
+            action = todo.pop()
+            for other in earlier[begins[action] : begins[action + 1]].tolist():
+                if other not in seen and number[other] >= number[goal]:
+                    seen.add(other)
+                    todo.append(other)
+        budget -= len(seen)
+        if goal not in seen or budget < 0:
+            first = max(program.first[later], program.first[goal])
             raise ValueError(
-                f"rank {src} sends rank {dst} other messages over channel {channel} than are received, or "
-                "in another order"
+                f"{program.text(later)} does not wait for {program.text(goal)}, and both use chunk {first}: "
+                "the result depends on the timing"
             )
-
-
-def rank_program(program: CollectiveProgram, rank: int) -> RankProgram:
-    """One rank's actions as an agent holds them, without bytes. Raises ValueError."""
-    made = RankProgram(0, rank, program.ranks, program.chunks, 0)
-    made.add([list(action) for action in program.actions[rank]])
-    return made
-
-
-def run_on_symbols(ranks: Sequence[RankProgram]) -> list[set[int]]:
-    """Run all ranks, messages taking no time; the chunks that each delivered. Raises ValueError."""
-    merges = [Merge(one) for one in ranks]
-    waits = [list(one.waits) for one in ranks]
-    delivered: list[set[int]] = [set() for _ in ranks]
-    lines: dict[Line, deque[int]] = {}
-    parked: dict[tuple[int, int], int] = {}
-    sends = {(r, *key): deque(places) for r, one in enumerate(ranks) for key, places in one.sends.items()}
-    receives = {
-        (key[0], r, key[1]): deque(p) for r, one in enumerate(ranks) for key, p in one.receives.items()
-    }
-    ready_sends: set[tuple[int, int]] = set()
-    work = deque((r, a) for r, one in enumerate(ranks) for a, count in enumerate(one.waits) if not count)
-    done = 0
-
-    def arrive(line: Line) -> None:
-        """The next message of a line, which takes effect when its action may."""
-        rank, action = line[1], receives[line].popleft()
-        parked[rank, action] = lines[line].popleft()
-        if not waits[rank][action]:
-            work.append((rank, action))
-
-    while work:
-        rank, action = work.popleft()
-        one, merge = ranks[rank], merges[rank]
-        kind = one.kind[action]
-        finished = [action]
-        try:
-            if kind == FETCH:
-                merge.fetch(action)
-            elif kind == DELIVER:
-                merge.deliver(action)
-                delivered[rank].update(range(one.first[action], one.last[action]))
-            elif kind == RECEIVE:
-                if (rank, action) not in parked:
-                    continue  # it comes again with its message
-                merge.receive(action, parked.pop((rank, action)))
-            else:
-                finished = []
-                ready_sends.add((rank, action))
-                line = (rank, *one.key[action])
-                while sends[line] and (rank, sends[line][0]) in ready_sends:
-                    head = sends[line].popleft()
-                    ready_sends.discard((rank, head))
-                    lines.setdefault(line, deque()).append(merge.sent(head))
-                    finished.append(head)
-                    arrive(line)
-        except ValueError as error:
-            raise ValueError(f"rank {rank}, action {action}: {error}") from None
-        for ended in finished:
-            done += 1
-            for other in one.then[ended]:
-                waits[rank][other] -= 1
-                if not waits[rank][other]:
-                    work.append((rank, other))
-    total = sum(len(one.kind) for one in ranks)
-    if done < total:
-        rank = next(r for r, one in enumerate(ranks) if any(waits[r]) or _waiting(one, r, parked, sends))
-        raise ValueError(f"{total - done} of {total} actions wait for ever, rank {rank}'s among them")
-    return delivered
-
-
-def _waiting(
-    one: RankProgram, rank: int, parked: dict[tuple[int, int], int], sends: dict[Line, deque[int]]
-) -> bool:
-    return any(key[0] == rank for key in parked) or any(sends[(rank, *key)] for key in one.sends)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from netprobe.core.documents.matrix import FloatMatrix
-from netprobe.plan.schedule.rounds import core_rank, power_of_two
+from netprobe.plan.schedule.builders.rounds import core_rank, power_of_two
 from netprobe.plan.search.construct import whole_units
 
 

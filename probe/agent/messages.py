@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
-PROTOCOL = 2
+PROTOCOL = 3
 """Raised whenever an agent and a controller of different versions would misunderstand each other."""
 
 AGENT_VERSION = "1.0"

@@ -53,7 +53,7 @@ def samples(task: int, records: list[tuple[int, int, int]]) -> None:
 def hello(**changes: Any) -> dict[str, Any]:
     message = {
         "type": "hello",
-        "protocol": 2,
+        "protocol": 3,
         "agent": "1.0",
         "python": "3.12.1",
         "hostname": "h",
@@ -168,11 +168,11 @@ ROLES: dict[str, Callable[[], Any]] = {
     "huge": lambda: write(b"\x01\xff\xff\xff\xff" + b"x" * 100000),
     "slow": slow_hello,
     "deep": lambda: send(
-        b'{"type":"hello","protocol":2,"pid":1,"agent":' + b"[" * 400000 + b"]" * 400000 + b"}"
+        b'{"type":"hello","protocol":3,"pid":1,"agent":' + b"[" * 400000 + b"]" * 400000 + b"}"
     ),
     "nested": lambda: serve(nothing, hostname=json.loads("[" * 900 + "]" * 900), protocol=[[]]),
     "types": lambda: send(hello(pid="x", hostname=["a"], python={}, addresses={"a": 1})),
-    "digits": lambda: send(b'{"type":"hello","protocol":2,"pid":' + b"9" * 100000 + b"}"),
+    "digits": lambda: send(b'{"type":"hello","protocol":3,"pid":' + b"9" * 100000 + b"}"),
     "addresses": lambda: send(hello(addresses=[{"address": "10.0.0.1"}] * 5000)),
     "escapes": escapes,
     "failing": failing,

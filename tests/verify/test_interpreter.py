@@ -15,14 +15,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netprobe.plan.costs import MODELS
-from netprobe.plan.costs.programs import compile_model
-from netprobe.plan.schedule.actions import CollectiveProgram
+from netprobe.plan.schedule.builders import ALGORITHMS, build
+from netprobe.plan.schedule.program import compile_schedule
+from netprobe.plan.schedule.schedule import Schedule
 from netprobe.probe.agent.collective import tasks as collective
 from netprobe.probe.agent.collective.links import HELLO, Meeting
 from netprobe.probe.agent.collective.program import MAX_ACTIONS, RankProgram
 from netprobe.probe.agent.collective.run import BARRIER, DATA, HEADER, CollectiveError, Interpreter
 from netprobe.probe.agent.greetings import listen
+from netprobe.verify.wire import chunk_sizes
 from tests.properties import examples
 
 HERE = "127.0.0.1"
@@ -47,14 +48,12 @@ class Fleet:
         in_threads([lambda i=i: meet(i) for i in range(members)])  # type: ignore[misc]
         self.members = [Interpreter(one.links, i, members) for i, one in enumerate(meetings)]
 
-    def run(
-        self, program: CollectiveProgram, orders: list[list[int]], sequence: list[int]
-    ) -> list[list[int]]:
+    def run(self, schedule: Schedule, orders: list[list[int]], sequence: list[int]) -> list[list[int]]:
         """Times of each member, repetition after repetition."""
         durations: list[list[int]] = [[] for _ in self.members]
 
         def one(place: int) -> None:
-            own = [loaded(program, number, order, place) for number, order in enumerate(orders)]
+            own = [loaded(schedule, number, order, place) for number, order in enumerate(orders)]
             until = time.monotonic_ns() + LIMIT_NS
             self.members[place].run([own[number] for number in sequence], durations[place], until)
 
@@ -66,11 +65,13 @@ class Fleet:
             member.close()
 
 
-def loaded(program: CollectiveProgram, number: int, order: list[int], place: int) -> RankProgram:
+def loaded(schedule: Schedule, number: int, order: list[int], place: int, size: int = SIZE) -> RankProgram:
     """A member's part, as an agent holds it."""
     rank = order.index(place)
-    own = RankProgram(number, rank, program.ranks, program.chunks, SIZE)
-    own.add([[*a[:3], order[a.peer] if a.peer >= 0 else -1, *a[4:]] for a in program.actions[rank]])
+    owed = [(first, last, whole) for who, first, last, whole in schedule.contract.owed() if who == rank]
+    own = RankProgram(number, rank, schedule.ranks, chunk_sizes(schedule, size), owed)
+    actions = compile_schedule(schedule).actions(rank)
+    own.add([[*a[:3], order[a.peer] if a.peer >= 0 else -1, *a[4:7]] for a in actions])
     return own
 
 
@@ -100,25 +101,25 @@ def test_every_algorithm_runs_in_any_order_and_proves_itself(members: int, chann
     fleet = Fleet(members, channels)
     try:
         straight, turned = list(range(members)), list(range(members))[::-1]
-        for model in MODELS.values():
-            program = compile_model(model, members, channels)
+        for name in ALGORITHMS:
+            schedule = build(name, members, channels)
             before = [(one.sent_bytes, one.received_bytes) for one in fleet.members]
-            durations = fleet.run(program, [straight, turned], [0, 1, 1, 0])
+            durations = fleet.run(schedule, [straight, turned], [0, 1, 1, 0])
             assert all(len(own) == 4 and min(own) > 0 for own in durations)
             after = [(one.sent_bytes, one.received_bytes) for one in fleet.members]
             sent = sum(a[0] - b[0] for a, b in zip(after, before, strict=True))
             received = sum(a[1] - b[1] for a, b in zip(after, before, strict=True))
-            assert sent == received == 4 * program.sent_bytes(SIZE)
+            assert sent == received == 4 * schedule.sent_bytes(SIZE)
     finally:
         fleet.close()
 
 
 def test_one_that_is_gone_ends_the_others_with_its_place() -> None:
     fleet = Fleet(4)
-    program = compile_model(MODELS["chunked-ring"], 4)
+    schedule = build("chunked-ring", 4)
     fleet.members[2].close()
     with pytest.raises(CollectiveError) as caught:
-        fleet.run(program, [[0, 1, 2, 3]], [0])
+        fleet.run(schedule, [[0, 1, 2, 3]], [0])
     assert caught.value.peer is not None or "descriptor" in str(caught.value)
     fleet.close()
 
@@ -146,9 +147,7 @@ def data(parts: int = 2, **other: int) -> bytes:
 
 
 def run_alone(one: Interpreter, limit_s: float = 20.0) -> None:
-    program = compile_model(MODELS["chunked-ring"], 2)
-    own = RankProgram(0, 0, 2, program.chunks, 2)
-    own.add([list(action) for action in program.actions[0]])
+    own = loaded(build("chunked-ring", 2), 0, [0, 1], 0, 2)
     one.run([own], [], time.monotonic_ns() + round(limit_s * 1e9))
 
 
@@ -271,11 +270,16 @@ def test_the_tasks_refuse_what_they_cannot_do() -> None:
     with pytest.raises(ValueError, match="a token of 2 bytes"):
         collective.open_port(opening | {"token": "0000"}, resources)
     collective.open_port(opening, resources)
-    program = {"program": 0, "rank": 0, "ranks": 2, "chunks": 2, "bytes": 10}
+    program = {"program": 0, "rank": 0, "ranks": 2, "sizes": [[2, 5]], "owed": [[0, 2, "3"]]}
     for change, text in (
         ({"rank": 2}, "rank 2 of 2"),
-        ({"chunks": 0}, "0 chunks"),
-        ({"bytes": 1 << 50}, "bytes"),
+        ({"sizes": []}, "no chunk"),
+        ({"sizes": [[0, 5]]}, "0 chunks of 5 bytes"),
+        ({"sizes": [[1 << 16, 5], [1, 5]]}, "1 chunks of 5 bytes, after 65536"),
+        ({"sizes": [[1, 1 << 50]]}, "bytes"),
+        ({"sizes": [[2, 1 << 40]]}, "bytes"),
+        ({"owed": [[0, 3, "3"]]}, "chunks 0 to 3"),
+        ({"owed": [[0, 2, "7"]]}, "the parts 7"),
     ):
         with pytest.raises(ValueError, match=text):
             collective.load(program | change | {"rows": []}, resources)

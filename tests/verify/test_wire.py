@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import make_host
-from netprobe.plan.costs import MODELS
-from netprobe.plan.costs.programs import compile_model
+from netprobe.plan.schedule.builders import build
+from netprobe.plan.schedule.program import compile_schedule
 from netprobe.probe.fleet.fleet import Member
 from netprobe.probe.records.result import HostOutcome
 from netprobe.verify.runner import StoppedRunError
-from netprobe.verify.wire import WireRunner
+from netprobe.verify.wire import Run, WireRunner
 from tests.properties import examples
 
 
@@ -36,13 +36,16 @@ class FakeConnection:
         self.given_up = reason
 
 
+RING = Run(build("ring", 3), compile_schedule(build("ring", 3)), (0, 1, 2))
+
+
 def wired(answer: dict[str, Any]) -> WireRunner:
     members = []
     for i in range(3):
         member = Member(index=i, outcome=HostOutcome(host=make_host(f"h{i}")), address="127.0.0.1", port=9)
         member.connection = FakeConnection(answer)  # type: ignore[assignment]
         members.append(member)
-    return WireRunner(members, compile_model(MODELS["ring"], 3), [(0, 1, 2)], size_bytes=10)
+    return WireRunner(members, [RING], size_bytes=10)
 
 
 json_values = st.recursive(
@@ -100,11 +103,10 @@ def test_a_time_that_cannot_be_is_not_believed() -> None:
 
 
 def test_more_orders_than_an_agent_can_hold_are_refused() -> None:
-    program = compile_model(MODELS["ring"], 3)
     members = wired({}).members
-    with pytest.raises(InputError, match=r"20000 orders of \d+ actions each: .* orders can be run"):
-        WireRunner(members, program, [(0, 1, 2)] * 20000, size_bytes=10)
-    assert WireRunner(members, program, [(0, 1, 2)] * 30, size_bytes=10).orders
+    with pytest.raises(InputError, match=r"20000 orders or plans of \d+ actions each: .* can be run"):
+        WireRunner(members, [RING] * 20000, size_bytes=10)
+    assert WireRunner(members, [RING] * 30, size_bytes=10).runs
 
 
 def test_the_host_that_broke_is_named_before_those_whose_connections_it_broke() -> None:

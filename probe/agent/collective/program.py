@@ -22,14 +22,38 @@ MAX_BYTES = 1 << 40
 class RankProgram:
     """The actions of one rank. ``add`` takes rows [kind, first, last, peer, channel, reduces, after]."""
 
-    def __init__(self, number: int, rank: int, ranks: int, chunks: int, count: int) -> None:
-        if not (0 <= rank < ranks <= MAX_RANKS and 1 <= chunks <= MAX_CHUNKS and 0 <= count <= MAX_BYTES):
-            raise ValueError("rank %d of %d, %d chunks, %d bytes" % (rank, ranks, chunks, count))
+    def __init__(self, number: int, rank: int, ranks: int, sizes: list[Any], owed: list[Any]) -> None:
+        """``sizes`` are runs of chunks of one size, (how many, bytes each); ``owed`` what must be delivered.
+
+        That is (first, last, set of contributors), the set as the bits of a whole number. Raises ValueError.
+        """
+        if not 0 <= rank < ranks <= MAX_RANKS:
+            raise ValueError("rank %d of %d" % (rank, ranks))
+        chunks = 0
+        for count, each in sizes:
+            if not (0 < count <= MAX_CHUNKS - chunks and 0 <= each <= MAX_BYTES):
+                raise ValueError("%r chunks of %r bytes, after %d" % (count, each, chunks))
+            chunks += count
+        if not chunks:
+            raise ValueError("no chunk")
         self.number = number
         self.rank = rank
         self.ranks = ranks
         self.chunks = chunks
-        self.bytes = count
+        self.starts = [0]
+        """Where each chunk begins (bytes), and the end."""
+        for count, each in sizes:
+            begin = self.starts[-1]
+            self.starts.extend(begin + each * (i + 1) for i in range(count))
+        if self.starts[-1] > MAX_BYTES:
+            raise ValueError("%d bytes" % self.starts[-1])
+        self.owed = [0] * chunks
+        """Whose contributions each chunk has to hold when it is delivered; 0: it is not."""
+        for first, last, whole in owed:
+            if not (0 <= first < last <= chunks and 0 < whole < 1 << ranks):
+                raise ValueError("chunks %r to %r owed the parts %r" % (first, last, whole))
+            for chunk in range(first, last):
+                self.owed[chunk] = whole
         self.kind = []  # type: list[int]
         self.first = []  # type: list[int]
         self.last = []  # type: list[int]
@@ -70,8 +94,8 @@ class RankProgram:
                 self.receives.setdefault(key, []).append(place)
 
     def size(self, first: int, last: int) -> int:
-        """Bytes of chunks ``first`` to ``last`` - 1: all parts are as equal as whole bytes can be."""
-        return last * self.bytes // self.chunks - first * self.bytes // self.chunks
+        """Bytes of chunks ``first`` to ``last`` - 1."""
+        return self.starts[last] - self.starts[first]
 
 
 class Merge:
@@ -84,7 +108,6 @@ class Merge:
     def __init__(self, program: RankProgram) -> None:
         self.program = program
         self.parts = [0] * program.chunks
-        self.whole = (1 << program.ranks) - 1
 
     def fetch(self, action: int) -> None:
         """The rank's own contribution."""
@@ -113,11 +136,17 @@ class Merge:
                 self.parts[chunk] |= parts
 
     def deliver(self, action: int) -> None:
-        """Raises ValueError for a chunk that lacks a part."""
+        """Raises ValueError for a chunk that does not hold what is owed of it."""
         for chunk in range(self.program.first[action], self.program.last[action]):
-            if self.parts[chunk] != self.whole:
-                lacking = ranks_of(self.whole & ~self.parts[chunk]) or [-1]
+            owed = self.program.owed[chunk]
+            if not owed:
+                raise ValueError("chunk %d is delivered, and nobody is owed it" % chunk)
+            lacking = ranks_of(owed & ~self.parts[chunk])
+            if lacking:
                 raise ValueError("chunk %d lacks the part of rank %d" % (chunk, lacking[0]))
+            if self.parts[chunk] != owed:
+                extra = ranks_of(self.parts[chunk] & ~owed)
+                raise ValueError("chunk %d holds the part of rank %d too" % (chunk, extra[0]))
 
 
 def ranks_of(parts: int) -> list[int]:

@@ -67,7 +67,7 @@ class Interpreter:
         self.repetition = 0
         self.met = set()  # type: set[tuple[int, int]]
         self.running = False
-        self.program = RankProgram(0, 0, 1, 1, 0)
+        self.program = RankProgram(0, 0, 1, [(1, 0)], [])
         self.merge = Merge(self.program)
         self.waits = []  # type: list[int]
         self.left = 0
@@ -344,7 +344,7 @@ class Interpreter:
         if (number, first, last) != due or payload != program.size(first, last):
             raise CollectiveError(PEER, "it sent another message than the one that is due", link.peer)
         link.parts = int.from_bytes(head[HEADER.size :], "little")
-        if not 0 < link.parts <= self.merge.whole:
+        if not 0 < link.parts < 1 << program.ranks:
             raise CollectiveError(PEER, "it sent the parts of ranks that there are not", link.peer)
         link.got = 0
         link.receiving, link.in_left = action, payload

@@ -75,8 +75,8 @@ def load(message: dict[str, Any], resources: dict[str, Any]) -> Answer:
             number,
             int(message["rank"]),
             int(message["ranks"]),
-            int(message["chunks"]),
-            int(message["bytes"]),
+            [(int(count), int(each)) for count, each in message["sizes"]],
+            [(int(first), int(last), int(whole, 16)) for first, last, whole in message["owed"]],
         )
         here.programs[number] = program
     program.add(message["rows"])

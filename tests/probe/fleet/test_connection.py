@@ -77,7 +77,7 @@ async def nothing(_connection: Connection, _channel: FakeChannel, _lost: list[st
     [
         (
             messages.json_frame({**HELLO, "protocol": 1}),
-            "version 1 of the protocol and this netprobe version 2",
+            "version 1 of the protocol and this netprobe version 3",
         ),
         (messages.json_frame({"type": "pong"}), "hello is needed"),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "unknown kind 72"),

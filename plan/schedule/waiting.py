@@ -1,0 +1,126 @@
+"""What waits for what in a program, and whether it ends under a model of buffers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from netprobe.plan.schedule.program import APPLY, CollectiveProgram
+from netprobe.plan.schedule.schedule import Ints
+from netprobe.probe.agent.collective.program import RECEIVE, SEND
+
+LARGEST_WINDOW = 1 << 10
+
+
+class Lines(NamedTuple):
+    """Both ends of all messages, sorted by (sender, receiver, channel) and in the order of the lists."""
+
+    send: Ints
+    receive: Ints
+    line: Ints
+    """(M,) a number for each connection and direction."""
+
+
+def waits(program: CollectiveProgram) -> Ints:
+    """(W, 2) [action, one that it waits for]."""
+    later = np.repeat(np.arange(len(program)), np.diff(program.after_bounds))
+    return np.stack([later, program.after], axis=1)
+
+
+def line_edges(lines: Lines) -> Ints:
+    """Of each connection: sends wait for the sends before them, receives for receives."""
+    same = lines.line[1:] == lines.line[:-1]
+    return np.concatenate(
+        [np.stack([end[1:][same], end[:-1][same]], axis=1) for end in (lines.send, lines.receive)]
+    )
+
+
+def topological(edges: Ints, count: int) -> Ints | None:
+    """(count,) numbers such that each edge [later, earlier] goes to a lower one; None where there is a circle."""
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    graph = csr_matrix((np.ones(len(edges), np.int8), (edges[:, 1], edges[:, 0])), shape=(count, count))
+    found, label = connected_components(graph, directed=True, connection="strong")
+    if found < count or (edges[:, 0] == edges[:, 1]).any():
+        return None
+    number: Ints = label.astype(np.int64)
+    for candidate in (number, -number):
+        if (candidate[edges[:, 1]] < candidate[edges[:, 0]]).all():
+            return candidate
+    return _kahn(edges, count)
+
+
+def _kahn(edges: Ints, count: int) -> Ints:
+    """``topological`` of what is known to have no circle, one action after another."""
+    order = np.argsort(edges[:, 1], kind="stable")
+    later, begins = edges[order, 0].tolist(), np.searchsorted(edges[order, 1], np.arange(count + 1)).tolist()
+    waiting = np.bincount(edges[:, 0], minlength=count).tolist()
+    ready = [action for action in range(count) if not waiting[action]]
+    number = np.zeros(count, np.int64)
+    for at, action in enumerate(ready):
+        number[action] = at
+        for other in later[begins[action] : begins[action + 1]]:
+            waiting[other] -= 1
+            if not waiting[other]:
+                ready.append(other)
+    return number
+
+
+def stuck_text(program: CollectiveProgram, edges: Ints) -> str:
+    """Which action waits for ever: the first of a circle."""
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    count = len(program)
+    graph = csr_matrix((np.ones(len(edges), np.int8), (edges[:, 1], edges[:, 0])), shape=(count, count))
+    _, label = connected_components(graph, directed=True, connection="strong")
+    sizes = np.bincount(label)
+    circle = np.flatnonzero(label == int(np.argmax(sizes)))
+    return f"{program.text(int(circle[0]))} waits for ever, in a circle of {len(circle)} actions"
+
+
+def least_window(program: CollectiveProgram, edges: Ints, lines: Lines) -> int | None:
+    """Send k of a connection waits until receive k - w has taken effect."""
+
+    def ends(window: int) -> bool:
+        same = lines.line[window:] == lines.line[:-window]
+        held = np.stack([lines.send[window:][same], lines.receive[:-window][same]], axis=1)
+        return topological(np.concatenate([edges, held]), len(program)) is not None
+
+    window = 1
+    while not ends(window):
+        window *= 2
+        if window > LARGEST_WINDOW:
+            return None
+    low = window // 2
+    while window - low > 1:
+        middle = (low + window) // 2
+        low, window = (low, middle) if ends(middle) else (middle, window)
+    return window
+
+
+def issue_order(program: CollectiveProgram, rank: Ints, lines: Lines, waits: Ints) -> bool:
+    """Whether ranks that issue step by step, in the order of their lists, always meet.
+
+    Neighbours in a list with the same step are issued together; an action without a step stands alone.
+    """
+    joins = (rank[1:] == rank[:-1]) & (program.step[1:] == program.step[:-1]) & (program.step[1:] >= 0)
+    batch = np.concatenate([[0], np.cumsum(~joins)]) if len(rank) else np.zeros(0, np.int64)
+    # A message must not carry what arrives in its own batch.
+    together = batch[waits[:, 0]] == batch[waits[:, 1]]
+    arrives = np.isin(program.kind, (RECEIVE, APPLY))
+    if (together & (program.kind[waits[:, 0]] == SEND) & arrives[waits[:, 1]]).any():
+        return False
+    count = int(batch[-1]) + 1 if len(batch) else 0
+    owner = np.zeros(count, np.int64)
+    owner[batch] = rank
+    begin, end = 2 * np.arange(count), 2 * np.arange(count) + 1
+    follows = owner[1:] == owner[:-1]
+    sends, receives = batch[lines.send], batch[lines.receive]
+    edges = np.concatenate([
+        np.stack([end, begin], axis=1), np.stack([begin[1:][follows], end[:-1][follows]], axis=1),
+        np.stack([end[sends], begin[receives]], axis=1), np.stack([end[receives], begin[sends]], axis=1),
+    ])  # fmt: skip
+    return topological(edges, 2 * count) is not None
