@@ -49,6 +49,7 @@ class TruthFault(Record):
     src_rack: str | None = None
     dst_rack: str | None = None
     loss_ratio: float | None = None
+    duplicate_ratio: float | None = None
     delay_s: float | None = None
     jitter_s: float | None = None
     paths_s: list[float] | None = None
@@ -134,6 +135,7 @@ def _fault(fault: Fault, layout: Layout) -> list[TruthFault]:
     places += [{"src_rack": rack_id(src), "dst_rack": rack_id(dst)} for src, dst in fault.rack_ways]
     effects: dict[str, Any] = {
         "loss_ratio": fault.loss,
+        "duplicate_ratio": fault.duplicate,
         "delay_s": fault.delay,
         "jitter_s": fault.jitter,
         "paths_s": None if fault.paths is None else list(fault.paths),

@@ -28,10 +28,10 @@ _HOST_RATES = {"rate": ("tx", "rx"), "tx_rate": ("tx",), "rx_rate": ("rx",)}
 _RACK_RATES = {"uplink_rate": ("up", "down"), "up_rate": ("up",), "down_rate": ("down",)}
 # The keys of each kind of place; docs/lab.md has the same table.
 KEYS: Mapping[str, tuple[str, ...]] = {
-    "a host": (*_HOST_RATES, "loss", "delay", "jitter", "down"),
-    "a rack": (*_RACK_RATES, "delay", "loss", "jitter", "drop", "paths"),
-    "two racks": ("delay", "loss", "jitter", "drop", "paths", "mtu"),
-    "two hosts": ("loss", "delay", "jitter", "drop", "paths", "background"),
+    "a host": (*_HOST_RATES, "loss", "duplicate", "delay", "jitter", "down"),
+    "a rack": (*_RACK_RATES, "delay", "loss", "duplicate", "jitter", "drop", "paths"),
+    "two racks": ("delay", "loss", "duplicate", "jitter", "drop", "paths", "mtu"),
+    "two hosts": ("loss", "duplicate", "delay", "jitter", "drop", "paths", "background"),
     "all": (*_HOST_RATES, *_RACK_RATES, "delay", "faults", "background"),
 }
 _SEPARATOR = re.compile("[:>]")
@@ -147,6 +147,7 @@ def _mtu(value: str) -> int:
 
 _READERS: Mapping[str, Callable[[str], object]] = {
     "loss": read_loss_ratio,
+    "duplicate": read_loss_ratio,
     "delay": read_extra_delay_s,
     "jitter": read_extra_delay_s,
     "drop": _flag,

@@ -20,12 +20,12 @@ RACK_NUMBER_MAX = 63
 
 _HOST = re.compile(r"rack(0|[1-9][0-9]?)/(0|[1-9][0-9]{0,2})", re.ASCII)
 _EFFECTS = {
-    "host": ("loss", "delay", "jitter", "down"),
-    "link": ("loss", "delay", "jitter", "drop", "paths"),
-    "src and dst": ("loss", "delay", "jitter", "drop", "paths"),
-    "racks": ("loss", "jitter", "drop", "paths", "mtu"),
+    "host": ("loss", "duplicate", "delay", "jitter", "down"),
+    "link": ("loss", "duplicate", "delay", "jitter", "drop", "paths"),
+    "src and dst": ("loss", "duplicate", "delay", "jitter", "drop", "paths"),
+    "racks": ("loss", "duplicate", "jitter", "drop", "paths", "mtu"),
 }
-_EVERY_EFFECT = ("loss", "delay", "jitter", "drop", "down", "paths", "mtu")
+_EVERY_EFFECT = ("loss", "duplicate", "delay", "jitter", "drop", "down", "paths", "mtu")
 
 
 def host_index(text: str) -> tuple[int, int]:
@@ -57,7 +57,7 @@ HostAt = Annotated[str, BeforeValidator(_host)]
 class Fault(Part):
     """A fault at one place: a host, a link (both directions), a link in one direction, or the path between racks.
 
-    ``delay`` and ``jitter`` are seconds added one way, ``loss`` a ratio, ``mtu`` bytes.
+    ``delay`` and ``jitter`` are seconds added one way, ``loss`` and ``duplicate`` ratios, ``mtu`` bytes.
     """
 
     host: HostAt | None = None
@@ -66,6 +66,7 @@ class Fault(Part):
     dst: HostAt | None = None
     racks: tuple[int, int] | None = None
     loss: Loss | None = None
+    duplicate: Loss | None = None
     delay: ExtraDelay | None = None
     jitter: ExtraDelay | None = None
     drop: bool | None = None
@@ -225,6 +226,6 @@ def _value(key: str, value: object) -> str:
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float):
-        # Loss in parts of a billion, times in nanoseconds.
+        # Shares in parts of a billion, times in nanoseconds.
         return str(round(value * 1e9))
     raise TypeError(f"{key} cannot be {value!r}")

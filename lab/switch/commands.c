@@ -68,6 +68,8 @@ static const char *impair(char *const words[], int count)
 		return "no room for more impairments";
 	if (!strcmp(key, "loss"))
 		return number(value, PER_BILLION, &one->loss_ppb) ? NULL : "no possible loss";
+	if (!strcmp(key, "duplicate"))
+		return number(value, PER_BILLION, &one->copy_ppb) ? NULL : "no possible share of copies";
 	if (!strcmp(key, "delay"))
 		return number(value, 60 * SECOND_NS, &one->delay_ns) ? NULL : "no possible delay";
 	if (!strcmp(key, "jitter"))

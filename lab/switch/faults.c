@@ -69,13 +69,15 @@ uint64_t flow_hash(const unsigned char *frame, uint32_t length)
 	return mix(mix((uint64_t)addresses[0] << 32 | addresses[1]) + ((uint64_t)ip[9] << 32 | ports) + 1);
 }
 
-/* Whether a packet survives one impairment; adds to its delay. */
-bool suffer(const struct impairment *one, uint64_t hash, uint64_t *extra_ns)
+/* Whether a packet survives one impairment; adds to its delay, and says in *twice when it is to arrive twice. */
+bool suffer(const struct impairment *one, uint64_t hash, uint64_t *extra_ns, bool *twice)
 {
 	if (!one)
 		return true;
 	if (one->blocked || (one->loss_ppb && random_below(PER_BILLION) < one->loss_ppb))
 		return false;
+	if (one->copy_ppb && random_below(PER_BILLION) < one->copy_ppb)
+		*twice = true;
 	*extra_ns += one->delay_ns + random_below(one->jitter_ns);
 	if (one->path_count)
 		*extra_ns += one->paths_ns[hash % one->path_count];

@@ -12,8 +12,8 @@
  *   host NAME tx|rx BYTES_PER_S    0 means no limit
  *   uplink RACK up|down BYTES_PER_S
  *   delay SRC_RACK DST_RACK NANOSECONDS
- *   impair host NAME KEY VALUE     KEY: loss (parts of a billion), delay, jitter (nanoseconds), blocked (0, 1),
- *   impair link SRC DST KEY VALUE       paths (nanoseconds with commas between, 0 for none),
+ *   impair host NAME KEY VALUE     KEY: loss, duplicate (parts of a billion), delay, jitter (nanoseconds),
+ *   impair link SRC DST KEY VALUE       blocked (0, 1), paths (nanoseconds with commas between, 0 for none),
  *   impair racks SRC DST KEY VALUE      mtu (bytes, 0 for none)
  *   background SRC DST BYTES_PER_S 0 ends it
  *   clear impair|background

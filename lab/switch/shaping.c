@@ -137,8 +137,9 @@ static bool pass_routers(struct packet *packet, uint64_t now_ns)
 	return true;
 }
 
-/* How long a packet takes from rack to rack, what is wrong on its way included; false: it is lost there. */
-static bool cross(const struct packet *packet, uint64_t *delay)
+/* How long a packet takes from rack to rack, what is wrong on its way included, and whether it arrives twice;
+ * false: it is lost there. */
+static bool cross(const struct packet *packet, uint64_t *delay, bool *twice)
 {
 	int from = ports[packet->src].rack, to = ports[packet->dst].rack;
 	uint64_t hash;
@@ -148,17 +149,32 @@ static bool cross(const struct packet *packet, uint64_t *delay)
 		return true;
 	hash = packet->ghost ? (uint64_t)packet->src << 16 | packet->dst
 			     : flow_hash(packet->data + VNET_BYTES, packet->length - VNET_BYTES);
-	return suffer(impairment(ON_HOST, packet->src, 0, false), hash, delay) &&
-	       suffer(impairment(ON_HOST, packet->dst, 0, false), hash, delay) &&
-	       suffer(impairment(ON_LINK, packet->src, packet->dst, false), hash, delay) &&
-	       suffer(impairment(ON_RACKS, from, to, false), hash, delay);
+	return suffer(impairment(ON_HOST, packet->src, 0, false), hash, delay, twice) &&
+	       suffer(impairment(ON_HOST, packet->dst, 0, false), hash, delay, twice) &&
+	       suffer(impairment(ON_LINK, packet->src, packet->dst, false), hash, delay, twice) &&
+	       suffer(impairment(ON_RACKS, from, to, false), hash, delay, twice);
+}
+
+/* A second one like it goes on from the delays, a little later. */
+static void copy(const struct packet *packet, uint64_t due_ns)
+{
+	struct packet *second = new_packet(packet->src, packet->dst, AT_DOWN, packet->length);
+
+	if (!second)
+		return;
+	second->wire_bytes = packet->wire_bytes;
+	memcpy(second->data, packet->data, packet->length);
+	if (!heap_push(&packets, due_ns, second)) {
+		stats.dropped_memory++;
+		release(second);
+	}
 }
 
 /* Move a packet on from its stage at now_ns, until it has to wait, is sent, or is dropped. */
 void advance(struct packet *packet, uint64_t now_ns)
 {
 	const struct port *src = &ports[packet->src], *dst = &ports[packet->dst];
-	bool crosses = src->rack != dst->rack;
+	bool crosses = src->rack != dst->rack, twice = false;
 	struct token_clock *clock;
 	uint64_t leave_ns;
 
@@ -174,12 +190,14 @@ void advance(struct packet *packet, uint64_t now_ns)
 			}
 			clock = &uplink_up[src->rack];
 		} else if (packet->stage == AT_DELAY) {
-			if (!cross(packet, &leave_ns)) {
+			if (!cross(packet, &leave_ns, &twice)) {
 				stats.lost++;
 				release(packet);
 				return;
 			}
 			leave_ns += now_ns;
+			if (twice && !packet->ghost)
+				copy(packet, leave_ns + COPY_LATE_NS);
 		} else if (packet->stage == AT_DOWN && crosses) {
 			clock = &uplink_down[dst->rack];
 		} else if (packet->stage == AT_RX) {

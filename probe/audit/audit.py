@@ -25,6 +25,8 @@ SILENT_S = 1.0
 BUSY_LOAD_PER_CORE = 2.0
 STEAL_RATIO = 0.05
 LATE_S = 0.005
+MANY_COPIES = 0.02
+"""Share of a host's probes that are answered twice, from which on it is told."""
 """A median sleep that ends this much late: paced probes leave in bursts, user-space stamps are worth nothing."""
 SLOW_CLOCKS = frozenset({"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"})
 _MOST = 1 << 62
@@ -200,9 +202,14 @@ def _visit_warnings(names: Sequence[str], visits: Sequence[VisitResult]) -> list
     found = []
     levels: dict[str, set[int]] = {}
     stepped: Counter[int] = Counter()
+    twice: Counter[int] = Counter()
+    answered: Counter[int] = Counter()
     for visit in visits:
         if visit.measurement != RTT:
             continue
+        for end in (visit.src, visit.dst) if visit.received else ():
+            twice[end] += visit.duplicates
+            answered[end] += visit.received
         if visit.stamps not in (None, "kernel"):
             levels.setdefault(str(visit.stamps), set()).add(visit.src)
         if visit.rejected:
@@ -219,7 +226,18 @@ def _visit_warnings(names: Sequence[str], visits: Sequence[VisitResult]) -> list
         found.append(
             f"readings that cannot be were left out, most of them with {names[suspect]}: does its clock step?"
         )
-    return found
+    return found + _copies_warning(names, twice, answered)
+
+
+def _copies_warning(names: Sequence[str], twice: Counter[int], answered: Counter[int]) -> list[str]:
+    """Of packets that arrive twice, told of the host that has the largest share of them; counts by host."""
+    share, host = max(((twice[host] / answered[host], -host) for host in answered), default=(0.0, 0))
+    if share < MANY_COPIES:
+        return []
+    return [
+        f"{100 * share:.0f} % of the probes to and from {names[-host]} were answered twice: packets are doubled on "
+        f"their way (bonded links, a mirror port?); readings are those of the first answers"
+    ]
 
 
 def _number(message: Mapping[str, Any], key: str, limit: float) -> float | None:

@@ -3,6 +3,7 @@
 packet.py      test packets
 sender.py      the session-sender: one series of probes
 reflector.py   the session-reflector
+departures.py  when its last reply to each sender left, and which probes it has answered
 readings.py    round-trip times from the stamps of a series
 reply_rate.py  the limit of replies for each sender and in all
 stamping.py    kernel time stamps on UDP sockets

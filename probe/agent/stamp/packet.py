@@ -113,7 +113,8 @@ def build_reply(
     """The reflector's packet, ``PACKET_BYTES`` long (RFC 8762 section 4.3.1, stateless numbering).
 
     ``received_ns`` is T2, ``sent_ns`` T3 as user space knows it, ``previous`` the (sequence number, T3 in
-    ns, method) of the reply that went to this sender before; zeros when there was none.
+    ns, method) of the reply that went to this sender before; zeros when there was none. A number that is the
+    probe's own says that the probe was answered before.
     """
     t2, t2_ns = divmod(received_ns, _NS)
     t3, t3_ns = divmod(sent_ns, _NS)
@@ -150,6 +151,11 @@ class Reply:
         self.previous_seq = previous_seq
         self.previous_t3 = previous_t3
         self.previous_kernel = previous_kernel
+
+    @property
+    def is_of_copy(self) -> bool:
+        """Whether it is the reply to a copy of a probe that had been answered: then it reports its own number."""
+        return self.previous_seq == self.seq != 0
 
 
 def parse_reply(data: bytes, ssid: int, token: bytes) -> Reply | None:

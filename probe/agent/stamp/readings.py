@@ -3,6 +3,9 @@
 RTT = (T4 - T1) - (T3 - T2): T1 and T4 by the sender's clock, T2 and T3 by the reflector's, so the clocks
 need not agree. A step of either clock while a probe is under way makes its reading impossible (negative,
 or longer than the sender's monotonic clock allows): such a reading is rejected and counted.
+
+A probe may be answered twice. Its reading is that of the reply to the probe that came to the reflector first, with
+that reply's own T2 and T3; where another reply is the first to arrive, the probe has no reading.
 """
 
 # ruff: noqa: TID251 (relative imports: on a host the package has another name)
@@ -21,6 +24,7 @@ MONOTONIC_SLACK_NS = 20000
 class _Trip:
     __slots__ = (
         "arrival",
+        "is_of_copy",
         "reply",
         "t1",
         "t1_kernel",
@@ -40,6 +44,7 @@ class _Trip:
         self.t4_kernel = 0
         self.t4_monotonic = 0
         self.arrival = -1
+        self.is_of_copy = False
         self.reply = None  # type: packet.Reply | None
 
 
@@ -80,12 +85,13 @@ class SeriesReadings:
         if took > self.timeout_ns:
             return
         previous = self.trips.get(reply.previous_seq)
-        if reply.previous_kernel and previous is not None:
+        if reply.previous_kernel and previous is not None and not previous.t3_kernel:
             previous.t3_kernel = reply.previous_t3
         if trip.reply is not None:
             self.duplicates += 1
             return
         trip.reply, trip.t4, trip.t4_kernel, trip.t4_monotonic = reply, now, kernel, monotonic
+        trip.is_of_copy = reply.is_of_copy
         trip.arrival = self.arrivals
         self.arrivals += 1
         self.longest_ns = max(self.longest_ns, took)
@@ -106,7 +112,7 @@ class SeriesReadings:
         trips = [
             (seq, trip)
             for seq, trip in sorted(self.trips.items())
-            if 1 <= seq <= self.count and trip.reply is not None and trip.arrival > 0
+            if 1 <= seq <= self.count and trip.arrival > 0 and not trip.is_of_copy
         ]
         if not trips:
             return None, [], 0

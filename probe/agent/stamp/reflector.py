@@ -3,7 +3,7 @@
 It answers only packets that carry the scan's token, each with a packet that is no longer, from the address
 that was probed, and not more of them than reply_rate.py allows. It is stateless but for that and one thing:
 the kernel's stamp of the last reply to each sender, which the next reply to that sender reports (Follow-Up
-Telemetry, RFC 8972 section 4.7).
+Telemetry, RFC 8972 section 4.7; departures.py).
 """
 
 # ruff: noqa: TID251 (relative imports: on a host the package has another name)
@@ -15,14 +15,13 @@ import struct
 import threading
 import time
 
-from . import packet, stamping
+from . import departures, packet, stamping
 from .reply_rate import ReplyRate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-MAX_SENDERS = 4096
 _RECEIVE_BYTES = 2048
 
 
@@ -43,8 +42,8 @@ class Reflector:
         except OSError:
             self.sock.close()
             raise
-        self.sent_to = {}  # type: dict[Any, tuple[int, int, int]]
-        self.pending = {}  # type: dict[int, tuple[Any, int]]
+        self.departures = departures.Departures()
+        self.pending = {}  # type: dict[int, tuple[departures.Session, int]]
         self.sends = 0
         self.rate = ReplyRate()
         self.closed = False
@@ -106,19 +105,18 @@ class Reflector:
         if self.pending:
             self._collect_stamps()
         received = stamping.kernel_stamp(ancillary)
-        sender = (peer[0], peer[1], probe.ssid)
+        previous, session = self.departures.arrived((peer[0], peer[1], probe.ssid), probe.seq, probe.stamp)
         method = packet.METHOD_SOFTWARE if received else packet.METHOD_USER
         sent = time.time_ns()
         reply = packet.build_reply(
             probe, received or now, method, sent, packet.METHOD_USER,
-            stamping.hop_limit(ancillary), self.sent_to.get(sender, (0, 0, 0)),
+            stamping.hop_limit(ancillary), previous,
         )  # fmt: skip
         reply += packet.padding_to_return(
             data
         )  # as it came: both directions weigh the same, unless asked otherwise
-        if len(self.sent_to) >= MAX_SENDERS:
-            self.sent_to.clear()
-        self.sent_to[sender] = (probe.seq, sent, packet.METHOD_USER)
+        if session is not None:
+            departures.leaves(session, probe.seq, sent)
         try:
             if self.wildcard:
                 self.sock.sendmsg([reply], _source(ancillary), 0, peer)
@@ -130,7 +128,8 @@ class Reflector:
             stamping.enable(self.sock, self.level)  # whether a failed send was numbered differs by kernel
             raise
         if self.level == "kernel":
-            self.pending[self.sends] = (sender, probe.seq)
+            if session is not None:
+                self.pending[self.sends] = (session, probe.seq)
             self.sends = (self.sends + 1) & 0xFFFFFFFF
 
     def _collect_stamps(self) -> None:
@@ -141,9 +140,9 @@ class Reflector:
                 if len(self.pending) > 256:
                     self.pending.clear()
                 return
-            sender, seq = self.pending.pop(found[0], (None, 0))
-            if sender in self.sent_to and self.sent_to[sender][0] == seq:
-                self.sent_to[sender] = (seq, found[1], packet.METHOD_SOFTWARE)
+            session, seq = self.pending.pop(found[0], (None, 0))
+            if session is not None:
+                departures.left(session, seq, found[1])
 
 
 def _source(ancillary: list[Any]) -> list[Any]:

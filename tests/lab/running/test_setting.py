@@ -27,6 +27,7 @@ def _set(what: str, setting: str) -> list[str]:
         ("r0h1", "rate=8Mbit/s", ["host r0h1 tx 1000000", "host r0h1 rx 1000000"]),
         ("rack0/1", "tx_rate=unlimited", ["host r0h1 tx 0"]),
         ("10.77.2.1", "loss=0.5%", ["impair host r1h0 loss 5000000"]),
+        ("r0h0", "duplicate=15%", ["impair host r0h0 duplicate 150000000"]),
         ("r0h0", "down=true", ["impair host r0h0 blocked 1"]),
         ("r0h0", "delay=2ms", ["impair host r0h0 delay 2000000"]),
         ("r0h0:r1h0", "drop=false", ["impair link r0h0 r1h0 blocked 0", "impair link r1h0 r0h0 blocked 0"]),

@@ -192,6 +192,7 @@ PLACES = {
 TIMES = st.sampled_from(["0us", "5ms", "99s", "1", "-1us", "100us"])
 EFFECTS = {
     "loss": st.sampled_from(["0%", "20%", "100%", "101%", "20", "0.00000001%"]),
+    "duplicate": st.sampled_from(["0%", "15%", "15"]),
     "delay": TIMES,
     "jitter": TIMES,
     "drop": st.booleans(),

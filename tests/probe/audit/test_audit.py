@@ -103,6 +103,19 @@ def test_a_busy_controller_poor_stamps_and_clock_steps_are_said() -> None:
     assert "most of them with c" in clock
 
 
+def test_probes_answered_twice_are_told_of_the_host_that_has_the_most() -> None:
+    reading = [1e-4] * 100
+    visits = [
+        visit(0, 1, reading, duplicates=30),
+        visit(1, 2, reading, duplicates=30),
+        visit(0, 2, reading, duplicates=1),
+        visit(2, 0, [], reason="no answer"),
+    ]
+    (said,) = audit_warnings(["a", "b", "c"], {}, None, visits)
+    assert said.startswith("30 % of the probes to and from b were answered twice")
+    assert audit_warnings(["a", "b", "c"], {}, None, visits[2:]) == []
+
+
 @pytest.mark.parametrize(
     ("method", "level"), [("fping", "user"), ("tcp-connect", "user"), ("icmp", "kernel_rx")]
 )

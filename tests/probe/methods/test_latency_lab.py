@@ -65,3 +65,41 @@ def test_a_method_reads_no_less_than_is_configured_and_tells_the_tiers_apart(
     assert np.all((scan.rtt_s.p10 >= least)[links])
     assert np.all((least - np.where(inside, 2 * INSIDE_S, 2 * BETWEEN_S))[links] > -1e-6)
     assert np.median(least[inside & links]) < np.median(least[~inside])
+
+
+TWICE = """
+name: twice
+racks: [2, 1]
+delay_inside: 50us
+delay_between: 2ms
+faults:
+- {host: rack0/0, duplicate: 60%}
+- {host: rack1/0, duplicate: 15%}
+"""
+
+
+@pytest.fixture(scope="module")
+def twice() -> Iterator[Lab]:
+    with temporary(parse_spec(TWICE), seed=4) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("latency", "method"), [("stamp", "stamp"), ("tcp", "tcp-connect"), ("icmp", "icmp"), ("fping", "fping")]
+)
+def test_packets_that_come_twice_lower_no_reading(twice: Lab, latency: Latency, method: str) -> None:
+    if MISSING.get(latency):
+        pytest.skip(str(MISSING[latency]))
+    options = ScanOptions(latency=latency, probes_per_visit=60, python=sys.executable)
+    outcome = run_scan(read_hosts_file(twice.hosts_path), parse_via(twice.via_template), options)
+    scan = outcome.scan
+    assert scan.status == "ok" and {visit.method for visit in scan.visits} == {method}
+    (doubled,) = [fault.host for fault in twice.truth().faults if fault.duplicate_ratio == 0.6]
+    told = [text for text in scan.warnings if "were answered twice" in text]
+    # A handshake has one answer, whatever arrives, and fping counts its duplicates for itself.
+    assert len(told) == (latency in ("stamp", "icmp")) and all(str(doubled) in text for text in told)
+    racks = np.array([twice.host(host.name).rack for host in scan.hosts])
+    inside, links = racks[:, None] == racks[None, :], ~np.eye(3, dtype=bool)
+    least = scan.rtt_s.min
+    assert np.all((least - np.where(inside, 2 * INSIDE_S, 2 * BETWEEN_S))[links] > -1e-6)
+    assert np.median(least[inside & links]) < np.median(least[~inside])

@@ -180,6 +180,25 @@ def test_each_sender_gets_the_departure_stamps_of_its_own_replies(reflect: Refle
     assert seen == [(s, s - 1, s > 1) for s in range(1, 5) for _ in range(2)]
 
 
+def test_a_probe_that_comes_twice_is_answered_twice_and_departs_once(reflect: Reflect) -> None:
+    """Copies, also late ones, report their own number, and later replies the departure of the first answer."""
+    replies = []
+    with bound() as sock:
+        sock.connect(("127.0.0.1", reflect().port))
+        for seq in (1, 2, 2, 3, 2, 4):
+            sock.send(packet.build_probe(seq, 9, 10**18, TOKEN))
+            reply = packet.parse_reply(sock.recv(4096), 9, TOKEN)
+            assert reply is not None and reply.seq == seq
+            replies.append(reply)
+    assert [(reply.previous_seq, reply.is_of_copy) for reply in replies] == [
+        (0, False), (1, False), (2, True), (2, False), (2, True), (3, False),
+    ]  # fmt: skip
+    _, first, copy, after, late, _ = replies
+    assert copy.previous_t3 == after.previous_t3 > 0 and copy.previous_kernel and after.previous_kernel
+    assert first.t3 <= after.previous_t3 < copy.t2
+    assert late.previous_t3 == 0 and not late.previous_kernel
+
+
 def test_ports_come_from_the_range_and_a_taken_one_is_passed_over(reflect: Reflect) -> None:
     with bound() as taken:
         port = taken.getsockname()[1]
