@@ -18,7 +18,7 @@ def label_fault(name: str) -> str | None:
     """Why ``name`` is not a DNS label (a namespace, a container); None when it is one."""
     if len(name) <= MAX_LABEL and _LABEL.fullmatch(name):
         return None
-    return f"{_short(name)} is none of up to {MAX_LABEL} characters a-z 0-9 and - inside (RFC 1123)"
+    return f"{_short(name)} is not a name of up to {MAX_LABEL} characters a-z 0-9 and - inside (RFC 1123)"
 
 
 def subdomain_fault(name: str) -> str | None:

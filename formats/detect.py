@@ -31,7 +31,7 @@ _ANSIBLE_KEY = re.compile(r"\bansible_\w+\s*=")
 
 
 def read_hosts_text(text: str, *, source: str | None = None) -> tuple[Host, ...]:
-    """Hosts of a text of any format that its text shows.
+    """Hosts of a text, in any format that it can be recognised by.
 
     Raises HostsError as the likelier format would, or naming both formats when two read it differently.
     """

@@ -99,7 +99,7 @@ def parse_toleration(text: str) -> dict[str, str]:
     key, equals, value = rest.partition("=")
     fault = label_key_fault(key) or label_value_fault(value)
     if fault is None and colon and effect not in EFFECTS:
-        fault = f"effect {effect[:60]!a} is none of {', '.join(EFFECTS)}"
+        fault = f"effect {effect[:60]!a} is not one of {', '.join(EFFECTS)}"
     if fault is not None:
         raise InputError(f"--toleration {fault}: write KEY[=VALUE][:EFFECT], or all")
     found = (

@@ -19,7 +19,7 @@ from netprobe.formats.registry import FORMATS
 
 
 def load_hosts(argument: str, *, environ: Mapping[str, str] | None = None) -> tuple[Host, ...]:
-    """Hosts of a file of a format that shows, of a list such as ``a,b`` or ``gpu[001-064]``, or of a source.
+    """Hosts of a file in a recognised format, of a list such as ``a,b`` or ``gpu[001-064]``, or of a source.
 
     A source is ``FORMAT:FILE``, ``ansible:FILE:GROUP``, ``slurm:LIST``, or the job that netprobe runs in:
     ``slurm:``, ``pbs:``, ``lsf:``. ``environ`` is the job's environment (default: this process's).

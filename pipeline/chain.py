@@ -102,7 +102,7 @@ def check_chain(options: ChainOptions, hosts: Sequence[Host]) -> None:
     """Refuse, before a packet leaves, what a later stage could not do. Raises InputError."""
     strategy_of(options.algorithm, options.objective)
     if options.root is not None and options.root not in {host.name for host in hosts}:
-        raise InputError(f"--root {options.root!r} is none of the {count(len(hosts), 'host')}")
+        raise InputError(f"--root {options.root!r} is not one of the {count(len(hosts), 'host')}")
     if options.map.k is not None and options.map.k > len(hosts):
         raise InfeasibleError(
             f"cannot form {options.map.k} groups of {count(len(hosts), 'host')}: give a smaller --k"

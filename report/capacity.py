@@ -1,4 +1,4 @@
-"""Capacities in a terminal: a row a group, a row a host, and what to know of them."""
+"""Capacities in a terminal: one row per group, one row per host, and what to know of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HOSTS_SHOWN = 64
 
 
 def group_table(capacity: Capacity) -> Table:
-    """What each group's uplink carries, and how far its hosts could overrun it."""
+    """What each group's uplink carries, and by how much its hosts can oversubscribe it."""
     found = {resource.id: resource for resource in capacity.resources}
     ratios = {one.group: one.text for one in capacity.oversubscription}
     table = _table("group", "hosts", "up", "down", "oversubscription")

@@ -12,7 +12,7 @@ from netprobe.cluster.evaluate.evaluation import Agreement, Evaluation
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluatedFile:
-    """A row: the document's file, whose distances they are, and what they are worth."""
+    """A row: the document's file, whose distances they are, and how they compare with the truth."""
 
     file: str
     kind: str
@@ -21,7 +21,7 @@ class EvaluatedFile:
 
 
 def distance_table(rows: Sequence[EvaluatedFile]) -> Table:
-    """PAIA, a row a document."""
+    """PAIA, one row per document."""
     table = _table("document", "of", "hosts", "PAIA", "triplets", "ties", "missing")
     for row in rows:
         paia = row.evaluation.paia
@@ -38,7 +38,7 @@ def distance_table(rows: Sequence[EvaluatedFile]) -> Table:
 
 
 def run_table(rows: Sequence[EvaluatedFile]) -> Table | None:
-    """How alike repeated clusterings into k groups are, a row a document; None where none were made."""
+    """How similar repeated clusterings into k groups are, one row per document; None where none were made."""
     table = _table("document", "clusterings", "k", "run-to-run AMI", "least")
     for row in rows:
         runs = row.evaluation.run_to_run

@@ -1,4 +1,4 @@
-"""What a scan lacks, in as few lines as name it all: a silent host is named once, not by each of its peers."""
+"""What a scan lacks, in as few lines as can name everything: a silent host is named once, not by each of its peers."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ class _Lacking:
 def missing_lines(scan: Scan) -> list[str]:
     """Hosts that are out, those with one reason together; then hosts whose readings are missing.
 
-    Of the pairs without a reading each stands in one line, that of the host with the most of them. Hosts that
+    Each pair without a reading is reported in one line, that of the host with the most of them. Hosts that
     lack nothing but readings with such hosts are only counted.
     """
     lines = list(_out(scan))
     partial = {host.name for host in scan.hosts if host.status == "partial"}
     if partial:
-        told: set[frozenset[str]] = set()
+        reported: set[frozenset[str]] = set()
         named: set[str] = set()
         for measurement in scan.measurements:
-            lines += _cover(measurement, _lacking(scan, measurement, told), told, named)
-        touched = set().union(*told) if told else set()
+            lines += _cover(measurement, _lacking(scan, measurement, reported), reported, named)
+        touched = set().union(*reported) if reported else set()
         if others := len((partial & touched) - named):
             lines.append(f"{count(others, 'other host')}: partial, and lacking nothing but that")
         lines += [
@@ -64,8 +64,8 @@ def _out(scan: Scan) -> Iterator[str]:
         yield f"{listed(names, NAMES_SHOWN)}: {status}: {reason}"
 
 
-def _lacking(scan: Scan, measurement: Measurement, told: set[frozenset[str]]) -> _Lacking:
-    """Of the pairs whose hosts are both up; pairs that were told of are left out."""
+def _lacking(scan: Scan, measurement: Measurement, reported: set[frozenset[str]]) -> _Lacking:
+    """Of the pairs whose hosts are both up; pairs that were already reported are left out."""
     columns, texts = scan.visits.columns, scan.visits.texts
     hosts_up = {host.name for host in scan.hosts if host.status in ("ok", "partial")}
     up = np.array([text in hosts_up for text in texts], dtype=bool)
@@ -84,7 +84,7 @@ def _lacking(scan: Scan, measurement: Measurement, told: set[frozenset[str]]) ->
     lacking = ~np.isin(links, links[has_reading])
     for link, why in zip(links[lacking].tolist(), columns["reason"][chosen][lacking].tolist(), strict=True):
         pair = texts[link // size], texts[link % size]
-        if frozenset(pair) not in told:
+        if frozenset(pair) not in reported:
             found.peers.setdefault(pair[0], set()).add(pair[1])
             found.peers.setdefault(pair[1], set()).add(pair[0])
             found.reasons[pair] = "not measured" if why < 0 else texts[why]
@@ -92,9 +92,9 @@ def _lacking(scan: Scan, measurement: Measurement, told: set[frozenset[str]]) ->
 
 
 def _cover(
-    measurement: Measurement, lacking: _Lacking, told: set[frozenset[str]], named: set[str]
+    measurement: Measurement, lacking: _Lacking, reported: set[frozenset[str]], named: set[str]
 ) -> Iterator[str]:
-    """Lines until every pair stands in one: the host with the most pairs left first (a greedy vertex cover)."""
+    """Lines until every pair is in one: the host with the most pairs left first (a greedy vertex cover)."""
     what = "reading" if measurement.id == "rtt" else measurement.id
     left = {name: set(peers) for name, peers in lacking.peers.items()}
     while left:
@@ -104,7 +104,7 @@ def _cover(
             continue
         for peer in peers:
             left[peer].discard(name)
-            told.add(frozenset((name, peer)))
+            reported.add(frozenset((name, peer)))
         named.add(name)
         links = [link for peer in sorted(peers) for link in ((name, peer), (peer, name))]
         # The reason that most links share names this host, where the others name each peer.

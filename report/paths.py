@@ -1,4 +1,4 @@
-"""The ways of a scan in a few lines of text."""
+"""The paths of a scan in a few lines of text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SHOWN = 6
 
 
 def paths_text(scan: Scan) -> list[str]:
-    """How many links have how many hops, and which path MTU; nothing where ways were not measured."""
+    """How many links have how many hops, and which path MTU; nothing where paths were not measured."""
     if scan.hops is None or scan.path_mtu_bytes is None:
         return []
     return [f"hops: {_tally(scan.hops)}; path MTU: {_tally(scan.path_mtu_bytes, ' bytes')}"]

@@ -59,16 +59,16 @@ def heat_map(scan: Scan, map_: Map, *, width: int, encoding: str = "utf-8") -> R
     # On a log scale that one far link cannot stretch: what lies above its end is the darkest all the same.
     top = max(quantile(known, 0.95), low) if known.size else 0.0
     least = 1e-9 if map_.grouped_by == "rtt" else 1e-15
-    levels = np.geomspace(max(low, least), max(top, low, least) * (1 + 1e-9), 6)[1:-1]
+    thresholds = np.geomspace(max(low, least), max(top, low, least) * (1 + 1e-9), 6)[1:-1]
     # A cell is its shade's number, -1 where nothing was read, -2 on the diagonal.
-    marks = np.where(np.isnan(cells), -1, np.searchsorted(levels, cells))
+    marks = np.where(np.isnan(cells), -1, np.searchsorted(thresholds, cells))
     if step == 1:
         np.fill_diagonal(marks, -2)
     lines = []
     for name, row in zip(names, marks.tolist()):
         line = Text(name[:label].ljust(label) + "  ")
-        for mark, alike in itertools.groupby(row):
-            line.append(*_cells(mark, len(list(alike)), shades, gap))
+        for mark, run in itertools.groupby(row):
+            line.append(*_cells(mark, len(list(run)), shades, gap))
         lines.append(line)
     legend = Text(f"{what} from {show(low)} ", style="dim")
     for shade, colour in zip(shades, _COLOURS):
@@ -162,23 +162,23 @@ def fold_names(names: Sequence[str], most: int = 16) -> str:
 
 
 def order_text(plan: OrderPlan) -> str:
-    """The order, what it costs beside other orders, how far from the bound, and what to do."""
+    """The order, its cost compared with other orders, how far from the bound, and what to do."""
     what = _what_is_priced(plan)
     gain = plan.cost_given_s / plan.cost_s if plan.cost_s else 1.0
-    line = f"{what}: {seconds_text(plan.cost_given_s)} as given, {seconds_text(plan.cost_s)} in this order"
+    line = f"{what}: {seconds_text(plan.cost_given_s)} in the original order, {seconds_text(plan.cost_s)} in this one"
     if plan.kept_given is not None:
         line = f"your order is kept: {plan.kept_given} ({what}: {seconds_text(plan.cost_s)})"
     elif gain > 1.0005:
         line += f" ({gain:.2f}x)"
     elif plan.solver is not None and plan.solver.kind != "given" and plan.held_out and plan.held_out.folds:
-        line += ": alike on the map"
+        line += ": equal on the map"
     else:
         line += ": your order is already as good"
     if plan.crossings is not None and plan.crossings_given is not None:
         line += f"; ring hops between groups: {plan.crossings_given} before, {plan.crossings} after"
-    lines = [f"order, rank 0 first: {fold_names(plan.order, 64)}", line, *_beside(plan)]
+    lines = [f"order, rank 0 first: {fold_names(plan.order, 64)}", line, *_compared(plan)]
     if plan.left_out:
-        lines.append(f"left out, for they have no place on the map: {fold_names(plan.left_out)}")
+        lines.append(f"left out, since they are not placed on the map: {fold_names(plan.left_out)}")
     return "\n".join(lines)
 
 
@@ -192,7 +192,7 @@ def _what_is_priced(plan: OrderPlan) -> str:
     return what
 
 
-def _beside(plan: OrderPlan) -> list[str]:
+def _compared(plan: OrderPlan) -> list[str]:
     """The figures that an order was compared with, as far as the plan has them."""
     lines = []
     if plan.cost_random is not None and plan.lower_bound_s is not None:
@@ -211,7 +211,7 @@ def _beside(plan: OrderPlan) -> list[str]:
     if held is not None and held.cost_s is not None:
         given, leaf = seconds_text(held.cost_given_s), seconds_text(held.cost_leaf_s)
         lines.append(
-            f"on readings held out: {given} as given, {leaf} with groups in a row, "
+            f"on readings held out: {given} in the original order, {leaf} in leaf order (groups in a row), "
             f"{seconds_text(held.cost_s)} in this kind of order"
         )
     elif held is not None:
@@ -226,7 +226,7 @@ def unplaced_text(map_: Map) -> list[str]:
     if not map_.unplaced:
         return []
     rest = count(len(map_.hosts) - len(map_.unplaced), "host")
-    return [f"not placed, for no measured link ties them to the other {rest}: {fold_names(map_.unplaced)}"]
+    return [f"not placed, since no measured link ties them to the other {rest}: {fold_names(map_.unplaced)}"]
 
 
 def scan_text(scan: Scan) -> str:

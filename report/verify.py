@@ -1,4 +1,4 @@
-"""A verified order in a terminal: a row an order, the speed-up, and what to know of it."""
+"""A verified order in a terminal: one row per order, the speed-up, and what to know of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WORDS = {
     "faster": "the plan's order is faster",
     "slower": "the plan's order is slower",
     "same": "no difference within the precision",
-    "cannot_tell": "cannot tell: the interval holds 1",
+    "cannot_tell": "cannot tell: the interval contains 1",
 }
 
 
@@ -77,7 +77,7 @@ def verify_text(result: Verify) -> str:
         warm_ups = sum(run.part == "warm_up" for run in result.repetitions)
         line += f"; {count(runs, 'run')} ({warm_ups} to warm up) in {result.duration_s:.0f} s"
         if result.proved:
-            line += f", {result.proved} proved: each host's part once in every chunk"
+            line += f", {result.proved} proved: each host's contribution once in every chunk"
         lines.append(line)
     if result.reason is not None:
         lines.append(result.reason)
@@ -90,7 +90,7 @@ def _by_capacity(result: Verify) -> bool:
 
 
 def _cost(result: Verify) -> str:
-    """``ring (the sum of its hops, latency alone)``: what the prediction is of, seldom the program that ran."""
+    """``ring (the sum of its hops, latency alone)``: what was predicted, which is seldom the program that ran."""
     by = result.parameters.get("predicted_by")
     by = by if isinstance(by, dict) else {}
     hops = "the largest of its hops" if by.get("objective") == "bottleneck" else "the sum of its hops"

@@ -134,7 +134,7 @@ def _check(task: Task, reach: Reach, grouping: Grouping, *, resume: bool, force:
     if task.lab is not None and given:
         raise InputError(f"{' and '.join(given)} cannot go with --lab: a lab has its own way in")
     if task.only not in (None, "scan", "map", "plan"):
-        raise InputError(f"--only {task.only!r} is none of scan, map, plan")
+        raise InputError(f"--only {task.only!r} is not one of scan, map, plan")
     if grouping.like is not None and task.only == "scan":
         raise InputError(
             "--like is of the groups of a map: leave --only scan out, or give it to netprobe map"

@@ -192,7 +192,7 @@ class Map(Document):
         if len({group.id for group in self.groups}) != len(self.groups):
             raise ValueError("two groups have the same id")
         if any(not group.hosts or group.leader not in group.hosts for group in self.groups):
-            raise ValueError("a group is empty or its leader is none of its hosts")
+            raise ValueError("a group is empty or its leader is not one of its hosts")
         return self
 
 

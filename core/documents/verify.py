@@ -95,7 +95,7 @@ class Verify(Document):
             raise ValueError("two hosts have the same name")
         for one in self.orders:
             if len(set(one.order)) != len(one.order) or not set(one.order) <= set(names):
-                raise ValueError(f"the order {one.name!r} is none of these hosts")
+                raise ValueError(f"the order {one.name!r} is not one of these hosts")
             if set(one.order) != set(self.orders[0].order):
                 raise ValueError(f"the order {one.name!r} has other hosts than the first")
         if any(one.order >= len(self.orders) for one in self.repetitions):

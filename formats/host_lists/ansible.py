@@ -47,7 +47,7 @@ def read_ansible_inventory(
         if header:
             section, kind = header[1], header[2] or "hosts"
             if kind not in ("hosts", "children", "vars"):
-                fault = f"section [{header[1][:40]}:{kind[:40]}] is none of hosts, children, vars"
+                fault = f"section [{header[1][:40]}:{kind[:40]}] is not one of hosts, children, vars"
                 raise HostsError(fault, source=source, line=number)
             groups.open(section, kind, line=number)
         elif kind == "hosts":

@@ -36,7 +36,7 @@ class _Group:
 
 
 class Groups:
-    """Built section by section, closed once, and asked afterwards."""
+    """Built section by section, closed once, and queried afterwards."""
 
     def __init__(self, *, source: str | None = None) -> None:
         self.source = source

@@ -4,7 +4,7 @@ What Open MPI 4.1.4 and 5.0.11 do, tried with both:
 
 - ``--map-by seq`` alone keeps the order in every case. By slot, the default, 4.1 moves the launching host to
   rank 0 when it is in the file; 5.0 keeps the order.
-- seq takes one rank from each line, whatever ``slots=`` says, and stops when lines are fewer than ranks. So
+- seq takes one rank from each line, regardless of ``slots=``, and stops when lines are fewer than ranks. So
   a host of several ranks is written on as many lines, and those lines have no ``slots=``: listing a
   host twice with ``slots=`` is refused. A host listed once without ``slots=`` counts as many slots as
   it has cores, so a host of one rank is written ``slots=1``.

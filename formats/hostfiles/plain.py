@@ -16,7 +16,7 @@ ORDER = (
 
 
 def write_plain_list(hosts: Sequence[Host], *, slots: int | None = None) -> str:
-    """The launcher names of ``hosts``, one a line. Raises InputError when slots are asked for."""
+    """The launcher names of ``hosts``, one per line. Raises InputError when slots are requested."""
     if slots is not None:
         raise InputError("a plain list says nothing of slots: leave them out, or export an openmpi hostfile")
     names = [host.launcher_name for host in check_hosts(hosts)]

@@ -1,4 +1,4 @@
-"""What ranks said of where they run (`rank_program`), found among whatever else a launcher prints."""
+"""What ranks said of where they run (`rank_program`), found among everything else that a launcher prints."""
 
 from __future__ import annotations
 

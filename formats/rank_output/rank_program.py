@@ -1,6 +1,6 @@
 """A tiny program that says which rank it is and which host it runs on, and the commands that start it as ranks.
 
-It is one ``echo`` of a POSIX shell, so that it runs wherever a launcher does. Each rank prints one line::
+It is one ``echo`` of a POSIX shell, so that it runs on every host of a launcher. Each rank prints one line::
 
     netprobe-rank 1 LAUNCHER RANK SIZE LOCAL_RANK names NAME .. addresses ADDRESS .. end
 
@@ -26,7 +26,7 @@ MARK = "netprobe-rank 1 "
 
 @dataclass(frozen=True, kw_only=True)
 class RankLauncher:
-    """One launcher whose ranks can be asked where they run.
+    """One launcher whose ranks can report where they run.
 
     ``format`` is that of the file it reads. ``says`` is the word for it in a rank's line. ``rank``, ``size`` and
     ``local_rank`` are the variables it sets, ``names`` those that hold the host's name.

@@ -23,7 +23,7 @@ ORDER = (
     "start nothing in the order of labels"
 )
 PLACES = (
-    f"a scheduler that is told the label {GROUP} as its topology level (or a pod's affinity with it as topologyKey) "
+    f"a scheduler configured with the label {GROUP} as its topology level (or a pod's affinity with it as topologyKey) "
     "places by it; the default scheduler does not look at it"
 )
 
@@ -84,7 +84,7 @@ def _above(group: str, above: Mapping[str, str]) -> list[str]:
         upper = above[at]
         fault = label_value_fault(upper)
         if fault or len(found) > len(above):
-            raise InputError(f"group {fault or repr(group) + ' hangs on itself'}")
+            raise InputError(f"group {fault or repr(group) + ' is its own ancestor'}")
         found.append(upper)
     return found
 

@@ -89,7 +89,7 @@ def upper_switches(groups: Iterable[str], above: Mapping[str, str] | None = None
                 left.append(name)
         for upper, names in joined.items():
             if upper in found or len(found) > MAX_HOSTS or name_fault(upper):
-                raise InputError(f"switch {upper[:60]!r} hangs on itself, or is at two levels")
+                raise InputError(f"switch {upper[:60]!r} is its own ancestor, or is at two levels")
             found[upper] = write_nodelist(names)
         level = list(joined)
     if len(left) > 1:

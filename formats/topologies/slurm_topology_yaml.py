@@ -15,9 +15,9 @@ from netprobe.formats.topologies.slurm_topology import leaf_switches, upper_swit
 
 NAME = "netprobe"
 PLACES = (
-    "Slurm 25.05 and later uses it beside slurm.conf, before any topology.conf, after a restart of slurmctld: it gives "
-    "a job as few switches as it can. It orders no ranks (SLURM_HOSTFILE does), and a node under no switch shares no "
-    "job with others"
+    "Slurm 25.05 and later uses it next to slurm.conf, before any topology.conf, after a restart of slurmctld: it "
+    "gives a job as few switches as it can. It orders no ranks (SLURM_HOSTFILE does), and a node under no switch "
+    "shares no job with others"
 )
 
 

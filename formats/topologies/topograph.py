@@ -16,8 +16,8 @@ from netprobe.formats.hostfiles.ranks import launcher_names
 from netprobe.formats.topologies.slurm_topology import MAX_DEPTH, check_group_names
 
 PLACES = (
-    "whatever reads the output of topograph's graph engine: id is the host's launcher name, and network_layers the "
-    "groups above it, nearest first. Nothing here speaks of NVLink domains, and no order of ranks. Not tried"
+    "for readers of the output of topograph's graph engine: id is the host's launcher name, and network_layers the "
+    "groups above it, nearest first. It holds no NVLink domains and no order of ranks. Not tried"
 )
 
 
@@ -49,7 +49,7 @@ def layers_above(group: str, above: Mapping[str, str] | None) -> list[str]:
     while above and found[-1] in above:
         found.append(above[found[-1]])
         if len(found) > MAX_DEPTH:
-            raise InputError(f"group {group[:60]!r} hangs on itself")
+            raise InputError(f"group {group[:60]!r} is its own ancestor")
     return found
 
 

@@ -134,7 +134,7 @@ def _with_capacity(problem: _Problem, planned: OrderPlan, capacity: Capacity) ->
     if took_s > original_s and planned.order != kept.order:
         why = f"{measured} {seconds_text(original_s)} in it, {seconds_text(took_s)} in the order found"
         return _with_figures(problem.plan(why), planned).model_copy(update={"parents": parents})
-    said = f"{measured} {seconds_text(original_s)} as given, {seconds_text(took_s)} in this order"
+    said = f"{measured} {seconds_text(original_s)} in the original order, {seconds_text(took_s)} in this one"
     advice = advice_of(planned)
     assert advice is not None  # an order that was searched has one
     advice = advice.adding(said)

@@ -25,4 +25,4 @@ def pods_to_scan(launcher: Launcher | None, selector: str) -> tuple[tuple[Host, 
     launcher.not_running = {pod.name: pod.not_running for pod in pods if pod.not_running is not None}
     ended = [pod for pod in pods if pod.phase in ENDED]
     named = listed([f"{pod.name} ({pod.phase})" for pod in ended], 8)
-    return hosts, [f"left out, for they have ended: {named}"] if ended else []
+    return hosts, [f"left out, since they have ended: {named}"] if ended else []

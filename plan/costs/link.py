@@ -133,7 +133,7 @@ def checked_orders(orders: Iterable[Sequence[int]] | RankOrders, hosts: int) -> 
     array = array.astype(np.intp)
     by_host = np.sort(array, axis=1)
     if array.size and (by_host[:, 0].min() < 0 or by_host[:, -1].max() >= hosts):
-        raise InputError(f"an order names a host that is none of the {hosts}")
+        raise InputError(f"an order names a host that is not one of the {hosts}")
     if (by_host[:, 1:] == by_host[:, :-1]).any():
         raise InputError("an order lists a host twice")
     return array

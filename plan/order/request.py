@@ -121,7 +121,7 @@ def _matrices(links: Links) -> list[FloatMatrix]:
 def _root(request: OrderRequest, names: Sequence[str], ranked: Sequence[str]) -> str:
     first = ranked[0] if request.root is None else request.root
     if first not in ranked:
-        why = "has no reading" if first in names else f"is none of the {len(names)} hosts"
+        why = "has no reading" if first in names else f"is not one of the {len(names)} hosts"
         raise InputError(f"root {first!r} {why}")
     return first
 
@@ -143,7 +143,7 @@ def _ranked(names: Sequence[str], left_out: Sequence[str]) -> list[str]:
         raise InputError("a host is listed twice")
     unknown = sorted(set(left_out) - set(names))
     if unknown:
-        raise InputError(f"host {unknown[0]!r} is to be left out, and is none of the {len(names)} hosts")
+        raise InputError(f"host {unknown[0]!r} is to be left out, and is not one of the {len(names)} hosts")
     ranked = [name for name in names if name not in set(left_out)]
     if not ranked:
         raise InputError("no host is left to order: none has a reading")

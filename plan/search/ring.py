@@ -125,7 +125,7 @@ def solve_ring(
         raise InputError(f"the given order must list each of the {size} hosts once")
     first = given[0] if root is None else root
     if first not in range(size):
-        raise InputError(f"root {first} is none of the {size} hosts")
+        raise InputError(f"root {first} is not one of the {size} hosts")
     given = _rotated(given, first)
     given_rank = _rank(cost, given, objective)
     if size <= 2:

@@ -15,7 +15,7 @@ _TRIES = 16
 def bind_in_range(sock: socket.socket, address: str, ports: tuple[int, int], kind: str) -> str:
     """Bind to the first free port of the range (both ends included), and return the address it got.
 
-    Where the address is none of this host's (behind NAT, say) it is bound on all. ``kind`` is for the error.
+    Where the address is not one of this host's (behind NAT, say) it is bound on all. ``kind`` is for the error.
     Raises OSError.
     """
     low, high = ports
@@ -41,7 +41,7 @@ def family_of(address: str) -> int:
 
 
 def bind_source(sock: socket.socket, source: str, avoid: Collection[int] = (), port: int = 0) -> None:
-    """Bind a prober's socket to ``port``, or a free one that is none of ``avoid``.
+    """Bind a prober's socket to ``port``, or a free one that is not one of ``avoid``.
 
     To the address that peers probe, where this host has it; else the kernel chooses one. Raises OSError.
     """

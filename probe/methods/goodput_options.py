@@ -37,7 +37,7 @@ class GoodputOptions:
     def __post_init__(self) -> None:
         faults = []
         if self.way not in WAYS:
-            faults.append(f"{self.way!r} is none of {', '.join(WAYS)}")
+            faults.append(f"{self.way!r} is not one of {', '.join(WAYS)}")
         if not math.isfinite(self.seconds) or not MIN_SECONDS <= self.seconds <= MAX_SECONDS:
             faults.append(f"{self.seconds} seconds a test: {MIN_SECONDS} to {MAX_SECONDS:.0f} are allowed")
         if faults:

@@ -40,7 +40,7 @@ class Path:
 
     def __init__(self, options: ScanOptions, trace: Trace = "udp") -> None:
         if trace not in TRACES:
-            raise InputError(f"--trace {trace!r} is none of {', '.join(TRACES)}")
+            raise InputError(f"--trace {trace!r} is not one of {', '.join(TRACES)}")
         self._options = options
         self._trace = trace
         self._scapy = scapy_version("--trace scapy", instead="--trace udp") if trace == "scapy" else None

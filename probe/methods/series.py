@@ -173,7 +173,7 @@ class SourcePorts:
     async def visit(
         self, src: Member, dst: Member, one: Callable[[list[int]], Awaitable[dict[str, Any]]]
     ) -> list[dict[str, Any]]:
-        """The fields of a reading for each port. ``one`` measures from a port that is none of those it is given.
+        """The fields of a reading for each port. ``one`` measures from a port that is not one of those it is given.
 
         What fails after the first port costs the ports that are left, not the readings that are there.
         """

@@ -138,9 +138,9 @@ def test_of_two_equal_islands_nobody_can_tell_and_who_has_no_place_is_said(
     assert "no measured link joins 2 sets of 4 hosts each" in result["verdict"]["text"]
     assert run(["map", str(tmp_path / "scan.json"), "--force", "--no-compare"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "not placed, for no measured link ties them to the other 4 hosts: h4 h5 h6 h7" in lines
+    assert "not placed, since no measured link ties them to the other 4 hosts: h4 h5 h6 h7" in lines
     assert run(["plan", "order", str(tmp_path / "map.json")]) == 0
-    assert "left out, for they have no place on the map: h4 h5 h6 h7" in capsys.readouterr().out
+    assert "left out, since they are not placed on the map: h4 h5 h6 h7" in capsys.readouterr().out
 
 
 def test_one_is_one_and_equal_sizes_are_said_once() -> None:

@@ -133,7 +133,7 @@ def test_pairs_with_one_reading_cannot_judge(tmp_path: Path) -> None:
         (["--time", "-1"], "a time of -1 s"),
         (["--exact", "1"], "its own solver proves small rings"),
         (["--scan", "nowhere.json"], "no such document"),
-        (["--root", "nobody"], "root 'nobody' is none of the 8 hosts"),
+        (["--root", "nobody"], "root 'nobody' is not one of the 8 hosts"),
     ],
 )
 def test_bad_requests_are_one_line_and_leave_no_file(

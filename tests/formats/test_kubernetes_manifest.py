@@ -159,9 +159,7 @@ def test_hostile_names_are_refused(hostile: str) -> None:
 
 
 def test_options_that_do_not_fit_are_refused_all_at_once() -> None:
-    with pytest.raises(
-        InputError, match=r"--namespace 'B' is none .*; --job-image and --claim go with --job"
-    ):
+    with pytest.raises(InputError, match=r"--namespace 'B' is not .*; --job-image and --claim go with --job"):
         ManifestOptions(namespace="B", claim="x")
     with pytest.raises(InputError, match="--job needs --job-image IMAGE"):
         ManifestOptions(job=True)
@@ -206,4 +204,4 @@ def test_the_command_prints_it() -> None:
         ManifestOptions(namespace="gpu", host_network=True)
     )
     done = subprocess.run([*argv, "--name", "\x1b]0;x"], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2 and done.stderr.startswith("netprobe: manifest: --name '\\x1b]0;x' is none")
+    assert done.returncode == 2 and done.stderr.startswith("netprobe: manifest: --name '\\x1b]0;x' is not")

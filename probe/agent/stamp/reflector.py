@@ -71,7 +71,7 @@ class Reflector:
                     if error.errno == errno.EADDRINUSE:
                         continue
                     if error.errno == errno.EADDRNOTAVAIL and host == address:
-                        break  # behind NAT, say: the address peers probe is none of ours
+                        break  # behind NAT, say: the address peers probe is not one of ours
                     raise
                 if host != address:
                     self._answer_from_probed_address()

@@ -165,7 +165,7 @@ def test_ports(pattern: str, port: str | None) -> None:
         ("b ansible_connection=docker", "not over ssh"),
         ("-b", "starts with '-'"),
         ("$(reboot)", "characters outside"),
-        ("[web:colour]", "none of hosts, children, vars"),
+        ("[web:colour]", "not one of hosts, children, vars"),
         ("[a b]", "unbalanced|FIRST:LAST|characters"),
         ("[g:vars]", "'g'"),
     ],

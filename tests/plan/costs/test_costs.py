@@ -333,8 +333,8 @@ SQUARE: FloatMatrix = np.ones((3, 3))
         (lambda: latency_and_goodput(SQUARE, 0 * SQUARE, 1), "goodput from host 0 to host 1 is 0"),
         (lambda: BCube(1), "at least 2"),
         (lambda: cost_model("star"), "known are ring, chunked-ring"),
-        (lambda: Ring().cost([0, 1, 3], latency_only(SQUARE)), "none of the 3"),
-        (lambda: Ring().cost([0, -1], latency_only(SQUARE)), "none of the 3"),
+        (lambda: Ring().cost([0, 1, 3], latency_only(SQUARE)), "not one of the 3"),
+        (lambda: Ring().cost([0, -1], latency_only(SQUARE)), "not one of the 3"),
         (lambda: Ring().cost([0, 1, 1], latency_only(SQUARE)), "twice"),
         (lambda: Ring().costs([[0, 1], [0]], latency_only(SQUARE)), "different lengths"),
         (lambda: NcclTree().costs([0.5, 1.5], latency_only(SQUARE)), "list of host numbers"),  # type: ignore[list-item]

@@ -116,7 +116,7 @@ def test_the_pods_of_a_label_are_scanned_and_the_others_are_named(
     code = scan(tmp_path / "out", "--selector", "app=worker", "--context", "lab", "--namespace", "training")
     said = capsys.readouterr().err
     assert code == 3, said
-    assert "left out, for they have ended: w-6 (Succeeded)" in said
+    assert "left out, since they have ended: w-6 (Succeeded)" in said
     document = json.loads((tmp_path / "out" / "scan.json").read_text())
     hosts = {host["name"]: host for host in document["hosts"]}
     assert {name: host["status"] for name, host in hosts.items()} == {

@@ -243,7 +243,7 @@ def test_sizes_have_decimal_and_binary_units() -> None:
     assert parse_sizes(None) == [None] and parse_streams("1, 4") == [1, 4]
     with pytest.raises(InputError, match="each to be given once"):
         goodput_methods(OPTIONS, GoodputOptions(), parse_sizes("1MB,1MB"), [1])
-    with pytest.raises(InputError, match="none of auto, iperf3, tcp; nan seconds a test"):
+    with pytest.raises(InputError, match="not one of auto, iperf3, tcp; nan seconds a test"):
         GoodputOptions(way="udp", seconds=float("nan"))  # type: ignore[arg-type]
 
 

@@ -28,7 +28,7 @@ from netprobe.probe.records.options import ScanOptions
         ({"start_timeout_s": -1}, "start time-out"),
         ({"stamps": "hardware"}, "stamps"),
         ({"family": "ipx"}, "family"),
-        ({"latency": "ping"}, "latency 'ping' is none of"),
+        ({"latency": "ping"}, "latency 'ping' is not one of"),
         ({"latency": "icmp", "source_ports": 2}, "icmp has none"),
         ({"latency": "icmp", "probes_per_visit": 20_000}, "1 to 10000 are allowed with --latency icmp"),
         ({"latency": "fping", "interval_s": 0.0005}, "fping needs 0.001 s"),
