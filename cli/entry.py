@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         sys.stdout.flush()
     except OSError:
-        # Its disk is full; there is nobody to tell.
+        # Its disk is full: nothing can be reported.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     for number in ENDING:  # Python's last steps take their handlers away: the exit code is known, and stays
         if signal.getsignal(number) is interrupt:

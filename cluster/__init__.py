@@ -7,7 +7,7 @@
                     group), `candidates` (several views of the readings), `nested` (racks in rows), `stability`
     balanced/       PLink's square root of N groups, by constrained k-means
     locality_test   the verdict: a permutation test
-    anomalies/      hosts and links that stand out; slow hosts reassigned to their group
+    anomalies/      outlying hosts and links; slow hosts reassigned to their group
     evaluate/       distances and groups compared with the truth
     stable_ids      group ids that stay the same between maps
     distances/      what the others share: pairs, log distances, which pairs were measured

@@ -54,7 +54,7 @@ def find_groups(
     PLink's even ones where there is none. k: form this many groups.
 
     With the natural method and no ``k``, hosts without usable locality come back as one group. Groups requested
-    by ``k`` or by method "sqrt" are formed whatever the verdict is. Where groups are nested (racks in rows) the
+    by ``k`` or by method "sqrt" are formed regardless of the verdict. Where groups are nested (racks in rows) the
     finest tier that the readings support is the partition, and ``evidence["levels"]`` lists all tiers.
     A host that is far from everybody (`far_hosts`) is placed after the others.
 

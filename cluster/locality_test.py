@@ -82,7 +82,7 @@ def run_locality_test(
 
     raw_distance_s: (N, N) ``[src, dst]`` as measured, any unit, NaN where missing; labels: (N,).
 
-    Two questions are asked, and the larger of their p-values counts. First, is there any locality? The part of
+    Two questions are put, and the larger of their p-values counts. First, is there any locality? The part of
     each distance that single hosts explain is kept (a slow card makes a host far from everybody) and the
     residuals are permuted over the pairs: such a matrix has hosts and noise but no locality. Two statistics,
     each standardised over all matrices, are computed: the largest eigenvalue of nearness, which detects few

@@ -25,7 +25,7 @@ def subdomain_fault(name: str) -> str | None:
     """Why ``name`` is not a DNS subdomain (a pod, a node); None when it is one."""
     if len(name) <= MAX_SUBDOMAIN and _SUBDOMAIN.fullmatch(name):
         return None
-    return f"{_short(name)} is none: up to {MAX_SUBDOMAIN} characters a-z 0-9 . - (RFC 1123)"
+    return f"{_short(name)} is not valid: up to {MAX_SUBDOMAIN} characters a-z 0-9 . - (RFC 1123)"
 
 
 def label_key_fault(key: str) -> str | None:

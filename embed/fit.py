@@ -61,7 +61,7 @@ def fit_embedding(distance_s: NDArray[np.float64], *, options: EmbedOptions, see
     and the seed only, and not on the order of the hosts.
 
     Raises InputError for a bad matrix, or a host without any measured distance; PlatformError
-    when torch was asked for and is not installed.
+    when torch was requested and is not installed.
     """
     matrix = check_matrix(distance_s)
     prepared = prepare(matrix, larger_direction=options.method == "plink")
@@ -104,7 +104,7 @@ def fit_embedding(distance_s: NDArray[np.float64], *, options: EmbedOptions, see
 
 
 def fitting_cap(ordered: Prepared, options: EmbedOptions, *, seed: int) -> float:
-    """The cap of outliers for this fleet: the one asked for, or a loose one where paths follow no tree.
+    """The cap of outliers for this fleet: the one requested, or a loose one where paths follow no tree.
 
     A cap rests on the ultrametric inequality. Where it does not hold, at all as between cities, the cap
     itself spoils the distances, and block smoothing with a loose one predicts hidden pairs far better.

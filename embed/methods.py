@@ -29,7 +29,7 @@ from netprobe.embed.prepare import LOOSE_CAP, Prepared, winsorise
 from netprobe.embed.records import EmbedOptions, Method
 
 # Above this many hosts the random starts cost seconds and have never won over classical scaling, single
-# precision is enough for a drawing, and fewer iterations settle.
+# precision is enough for a drawing, and fewer iterations converge.
 _LARGEST_WITH_RESTARTS = 128
 _LARGEST_IN_DOUBLE = 256
 _LARGEST_PICTURE_IN_DOUBLE = 128
@@ -64,7 +64,7 @@ class Denoiser(Protocol):
 
 
 def plink(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Candidates:
-    """Equation 4.1 as published: squared loss on the distances as they are, heights when asked for."""
+    """Equation 4.1 as published: squared loss on the distances as they are, heights when requested."""
     return _embedded(prepared, options=options, seed=seed, huber_delta=None)
 
 
@@ -89,7 +89,7 @@ def block(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Candidates
 def ensemble(prepared: Prepared, *, options: EmbedOptions, seed: int) -> Candidates:
     """Forest, blocks and embedding, each on the same distances, capped and without heights; kriging in the wide area.
 
-    Above 512 hosts the embedding is no candidate: trees and blocks need no help there, and it is the slowest.
+    Above 512 hosts the embedding is not a candidate: trees and blocks need no help there, and it is the slowest.
     """
     reduced, heights = _reduced(prepared, options)
     candidates = _structured(reduced, heights, seed=seed, names=("ultrametric", "block"))
@@ -224,7 +224,7 @@ def _fit(
 ) -> AdamFit:
     n = len(source.distance)
     start = (smooth(source) if smoothed is None else smoothed) ** (1.0 / options.alpha)
-    # Where the points are for drawing only, the best of several local optima is not worth its time.
+    # Where the points are for drawing only, the best of several local optima does not justify its time.
     own = options.method in ("huber", "plink")
     several = n <= _LARGEST_WITH_RESTARTS and own
     restarts = options.restarts if several else 1

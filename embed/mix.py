@@ -4,7 +4,7 @@ Candidates are averaged in the logarithm. The default weights are 0.7 for the fo
 and none for the embedding; other weights are taken only where the hidden pairs support them by three
 standard errors and five per cent. In the wide area, where kriging is a candidate, it is the default.
 
-A height within what readings vary by says nothing about where a host stands, and is removed from the
+A height within what readings vary by says nothing about where a host is, and is removed from the
 distances; a host slow beyond that keeps its excess, because every plan pays it. Where removing heights makes the
 predictions of hidden pairs clearly worse, all heights are kept.
 """

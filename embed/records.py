@@ -1,4 +1,4 @@
-"""What a fit is asked for and what it gives back."""
+"""The options of a fit, and its result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class EmbedOptions:
     ``ensemble`` (the default) mixes ``ultrametric``, ``block`` and, where held-out pairs speak for it, the
     embedding (in the wide area also ``kriging``); ``huber`` is equation 4.1 with heights
     and a robust loss; ``plink`` is equation 4.1 as published (dissertation, section 4.2.1): the larger of
-    the two directions, squared loss, heights only when asked for. The distances of the last two are those
+    the two directions, squared loss, heights only when requested. The distances of the last two are those
     of the embedding itself; ``ultrametric`` and ``block`` fit one for the drawing only.
 
     alpha: power of the Euclidean distance in equation 4.1, 1 to 2.

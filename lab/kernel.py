@@ -1,4 +1,4 @@
-"""Namespaces, interfaces, host names, processes: what a lab asks of the kernel."""
+"""Namespaces, interfaces, host names, processes: what a lab needs of the kernel."""
 
 from __future__ import annotations
 

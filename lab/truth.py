@@ -131,8 +131,8 @@ def load_truth(path: str | Path) -> Truth:
 
 def _fault(fault: Fault, layout: Layout) -> list[TruthFault]:
     places: list[dict[str, Any]] = [{"host": _name(fault.host, layout)}] if fault.host else []
-    places += [{"src": _name(src, layout), "dst": _name(dst, layout)} for src, dst in fault.ways]
-    places += [{"src_rack": rack_id(src), "dst_rack": rack_id(dst)} for src, dst in fault.rack_ways]
+    places += [{"src": _name(src, layout), "dst": _name(dst, layout)} for src, dst in fault.links]
+    places += [{"src_rack": rack_id(src), "dst_rack": rack_id(dst)} for src, dst in fault.rack_links]
     effects: dict[str, Any] = {
         "loss_ratio": fault.loss,
         "duplicate_ratio": fault.duplicate,

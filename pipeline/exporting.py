@@ -86,7 +86,7 @@ def export_topology(
     entry = topology_format_named(format_name)
     by_name = named_hosts(document.hosts, hosts, source="map")
     groups = {group.id: [by_name[name] for name in group.hosts] for group in document.groups}
-    warnings = _left_out(document.unplaced, "has no reading and stands in no group", refuse=require_all)
+    warnings = _left_out(document.unplaced, "has no reading and is in no group", refuse=require_all)
     unplaced = [by_name[name] for name in document.unplaced]
     text = entry.write(groups, unplaced, above=nested_switches(document))
     if document.verdict.locality != "found":

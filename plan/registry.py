@@ -86,7 +86,7 @@ def prove_plan(plan: Plan, *, source: str | None = None) -> None:
     try:
         entry.prove(plan)
     except ValueError as error:
-        raise DocumentError(f"is no valid {plan.kind} plan: {error}", source=source) from None
+        raise DocumentError(f"is not a valid {plan.kind} plan: {error}", source=source) from None
 
 
 def plan_json_schema() -> dict[str, Any]:

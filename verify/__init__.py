@@ -7,6 +7,6 @@ comparison.py  two orders in turn, until their ratio is known
 ratio.py       the ratio and its confidence interval
 orders.py      orders at given percentiles of the predicted cost
 predict.py     the predicted cost of an order
-correlate.py   whether prediction and measurement sort orders the same way
+correlate.py   whether prediction and measurement rank orders in the same way
 libraries/     MPI, Gloo or NCCL in place of the agents, and the process group that runs them
 """

@@ -1,4 +1,4 @@
-"""Orders in turn, repetition after repetition. Whatever runs them stands behind ``Runner``; no I/O here.
+"""Orders in turn, repetition after repetition. What runs them is behind the protocol ``Runner``; no I/O here.
 
 ``compare`` runs a baseline A and the proposed order B as A B B A A B B A ..., until the interval of their ratio is
 narrow or the time is up; ``survey`` runs many orders, each pass in another sequence.
@@ -74,7 +74,7 @@ class Record:
 
 
 OnProgress = Callable[[int, float, Ratio | None], None]
-"""Told of repetitions done, elapsed seconds, and the ratio so far."""
+"""Called with the repetitions done, elapsed seconds, and the ratio so far."""
 
 
 async def compare(

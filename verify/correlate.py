@@ -1,4 +1,4 @@
-"""Whether predicted and measured costs sort orders the same way: Kendall's tau-b, and Spearman's coefficient.
+"""Whether predicted and measured costs rank orders in the same way: Kendall's tau-b, and Spearman's coefficient.
 
 Table 6.4 of the dissertation has Spearman's. Where predictions are equal no measurement can agree with them, so
 tau-b has a ceiling below 1, which is given with it.
@@ -17,7 +17,7 @@ class Correlation:
 
     tau_b: float | None
     ceiling: float | None
-    """What tau-b would be if every two orders that differ in both values stood in the same sequence."""
+    """What tau-b would be if every two orders that differ in both values had the same sequence."""
     spearman: float | None
     orders: int
 

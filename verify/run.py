@@ -83,7 +83,7 @@ Arrange = Callable[[Sequence[int]], Contenders]
 
 @dataclass(kw_only=True)
 class VerifyOutcome:
-    """What was measured, whatever ended it."""
+    """What was measured up to the end, normal or not."""
 
     hosts: list[HostOutcome] = field(default_factory=list)
     contenders: Contenders | None = None

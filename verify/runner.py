@@ -29,7 +29,7 @@ class Runner(Protocol):
 
 
 class StoppedRunError(Exception):
-    """Nothing more can be run; the message is the reason, and what was measured stands."""
+    """Nothing more can be run; the message is the reason, and what was measured is kept."""
 
 
 class BlockingRunner:

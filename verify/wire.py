@@ -30,7 +30,7 @@ ASK_S = 10.0
 """For an answer that needs no more than a round trip, on a slow machine."""
 CONNECT_S = 15.0
 CLOSE_S = 2.0
-"""Short: it may stand between Ctrl-C and the end."""
+"""Short: the end after Ctrl-C may wait for it."""
 MOST_HELD = 1 << 16
 """Actions of all orders together on one agent: some 8 MB."""
 ROWS_BYTES = 1 << 18

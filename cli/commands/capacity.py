@@ -92,7 +92,7 @@ def show_cost(map_: Map, capacity: CapacityOptions, output: Output) -> None:
 
     phase = estimate_capacity([len(group.hosts) for group in map_.groups], capacity)
     show_phases(len(map_.hosts), [phase], output)
-    output.say("flows are thought to run at 1 Gbit/s each; faster links carry more")
+    output.say("flows are assumed to run at 1 Gbit/s each; faster links carry more")
 
 
 def show_capacity(result: Capacity, output: Output) -> None:

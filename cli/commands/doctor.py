@@ -27,7 +27,7 @@ _TITLES = (
 def doctor(
     *,
     hosts: Annotated[
-        str | None, typer.Option("--hosts", help="Start an agent on each of these hosts, and ask it.")
+        str | None, typer.Option("--hosts", help="Start an agent on each of these hosts, and check it.")
     ] = None,
     reach: Reach,
     addresses: Addresses,
@@ -72,7 +72,7 @@ def _this_machine(output: Output) -> int:
 
 
 def _table(report: FleetReport) -> str:
-    """One line a host; as wide as it needs to be, for a name that is folded helps nobody."""
+    """One line per host; as wide as it needs to be, since a name broken over lines cannot be read."""
     rows: list[tuple[str, ...]] = [_TITLES]
     rows += [(f.host.name, f.status, f.host.address or "-", *_cells(f)) for f in report.findings]
     widths = [max(len(row[i]) for row in rows) for i in range(len(_TITLES))]

@@ -1,4 +1,4 @@
-"""``netprobe eval``: what a scan's distances and a map's groups are worth, against the truth."""
+"""``netprobe eval``: a scan's distances and a map's groups against the truth."""
 
 from __future__ import annotations
 

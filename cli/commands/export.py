@@ -91,7 +91,7 @@ def hostfile(
         words += ["--hosts", hosts] if hosts is not None else []
         words += ["--file", str(out)] if out is not None else []
         words += ["--by-node"] if by_node else []
-        output.note(f"then, to ask the ranks where they run: {shlex.join(words)}")
+        output.note(f"then, to see where the ranks run: {shlex.join(words)}")
     return 0
 
 

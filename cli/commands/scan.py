@@ -47,8 +47,8 @@ def scan(
         bool | None,
         typer.Option(
             "--verify/--no-verify",
-            help="At the end run the order against the given one on the hosts, for a minute at most. A lab with "
-            "rates does so unless told not to.",
+            help="At the end compare the order with the original one on the hosts, for a minute at most. A lab with "
+            "rates does so unless --no-verify is given.",
         ),
     ] = None,
     seed: SeedOption = 0,

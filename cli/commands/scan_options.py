@@ -1,4 +1,4 @@
-"""The options of ``netprobe scan`` in groups, and what the pipeline is told of each."""
+"""The options of ``netprobe scan`` in groups, and what each gives to the pipeline."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Probing:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What is measured beside round-trip times."""
+    """What is measured in addition to round-trip times."""
 
     measure: MeasureOption = "rtt"
     trace: TraceOption = None

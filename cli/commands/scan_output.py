@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from netprobe.pipeline.chain import Chain
 
 
-def show_chain(chain: Chain, output: Output, told: Container[str] = ()) -> None:
-    """The scan, the map and the order; the JSON object where that was asked for. ``told``: the warnings that came
-    with the progress, which are not said again."""
+def show_chain(chain: Chain, output: Output, shown: Container[str] = ()) -> None:
+    """The scan, the map and the order; the JSON object where that was requested. ``shown``: the warnings that came
+    with the progress, which are not repeated."""
     output.result(summary(chain))
     if output.json or output.quiet:
         return
@@ -21,7 +21,7 @@ def show_chain(chain: Chain, output: Output, told: Container[str] = ()) -> None:
     from netprobe.report.goodput import goodput_text
     from netprobe.report.paths import paths_text
 
-    warnings = [f"warning: {text}" for text in chain.warnings if text not in told]
+    warnings = [f"warning: {text}" for text in chain.warnings if text not in shown]
     output.say(terminal.scan_text(chain.scan), *paths_text(chain.scan), *goodput_text(chain.scan), *warnings)
     if chain.map is not None:
         output.say("")

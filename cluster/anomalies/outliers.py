@@ -2,7 +2,7 @@
 
 A host's place is its group: what is expected of a pair is the typical distance of the two groups, or of the
 group itself. A host is named when most of its links are slower than that by one factor that other hosts do
-not show, or by one delay: a delay is no factor of far links, and shows on the near ones. A link is named
+not show, or by one delay: a delay is not a factor of far links, and shows on the near ones. A link is named
 when it is slower than both its ends explain. The thresholds are multiples of the median absolute deviation (Hampel
 1974); the rules are netprobe's own.
 """
@@ -73,7 +73,7 @@ class OutlierSet:
 
 
 def find_outliers(raw_distance_s: NDArray[np.float64], labels: NDArray[np.int64]) -> OutlierSet:
-    """What stands out of (N, N) ``[src, dst]`` distances, NaN where missing, for the groups ``labels`` (N,).
+    """The outliers of (N, N) ``[src, dst]`` distances, NaN where missing, for the groups ``labels`` (N,).
 
     Distances in seconds, or in any unit: what is found does not depend on it. Raises InputError for a bad matrix.
     """

@@ -26,7 +26,7 @@ _SUSPECT = 2.0
 _FITS = 2.0
 # and is better than every other group by so much of the logarithm of the likelihood.
 _CLEAR = 8.0
-# Those it would join are no mates of its own when another distance to them is likelier by so much.
+# Those it would join are not its own group when another distance to them is likelier by so much.
 _APART = 2.0
 # What a host adds is at least this share of a pair inside its group, or it is not slow.
 _LEAST_EXCESS = 0.25
@@ -38,14 +38,14 @@ _LEAST_SPREAD = 0.02
 _TRIED = np.linspace(0.02, 0.98, 49)
 # Of more groups than this only those that leave least under the median delay or factor are tried.
 _SHORTLIST = 12
-# Where more hosts than this share of all look out of place, nobody's place is known well enough.
+# Where more hosts than this share of all look out of place, no host's place is known well enough.
 _MOST = 0.25
 _FEWEST_HOSTS, _FEWEST_LINKS, _FEWEST_OF_A_BLOCK = 6, 4, 3
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Places:
-    """Where groups stand, by the hosts that are counted.
+    """Where groups are, by the hosts that are counted.
 
     expected: (k, k) distance inside a group and between two; sizes: (k,); spread: deviation of a pair (log);
     losses: (N,) what a host's own group leaves of its links in the mean, see `_loss`.

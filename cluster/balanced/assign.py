@@ -100,7 +100,7 @@ class _Flow:
             return np.asarray(to_hub[: self.k])
         if np.isfinite(from_hub).all():
             return np.asarray(-from_hub[: self.k])
-        # No group has room above its least size: the hub settles nothing, only differences matter.
+        # No group has room above its least size: the hub decides nothing, only differences matter.
         start[:] = 0.0
         return np.asarray(_shortest(self.arcs.T, start, self.tolerance)[0][: self.k])
 

@@ -53,7 +53,7 @@ class HostEffects:
         matrix = np.zeros((self.n, self.n))
         matrix[self.first, self.second] = matrix[self.second, self.first] = weight
         degree = matrix.sum(axis=1)
-        # The ridge settles what the pairs leave open: two hosts with one pair, hosts without any.
+        # The ridge decides what the pairs leave open: two hosts with one pair, hosts without any.
         matrix[np.diag_indices(self.n)] = degree + _RIDGE * max(float(degree.max()), 1e-30)
         return matrix
 

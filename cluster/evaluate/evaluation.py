@@ -23,7 +23,7 @@ class Agreement:
 
     level: str
     classes: int
-    """How many of them the hosts stand in."""
+    """How many of them the hosts are in."""
     ari: float
     ami: float
     purity: float
@@ -35,7 +35,7 @@ class Evaluation:
 
     groups: how many there are; grouping: agreement of these groups with each tier of the truth, outermost
     first. linkage: the same for the matrix alone, cut by average linkage into as many groups as the tier has
-    classes; None where a distance is missing. run_to_run: None where it was not asked for, or impossible.
+    classes; None where a distance is missing. run_to_run: None where it was not requested, or impossible.
     """
 
     hosts: int

@@ -36,7 +36,7 @@ def best_candidate(
     Candidates are the best cut of the tree on the denoised distances, that of the tree on the raw ones, and
     the two halves that the leading eigenvector of nearness separates, which detects two groups where no
     single pair can. Each is also improved by joining groups and moving hosts on what was measured alone. The
-    first of equals is taken, and the denoised one stands as it is when it says that there is nothing.
+    first of equals is taken, and the denoised one is kept as it is when it says that there is nothing.
     distance_s, raw_distance_s: (N, N) ``[src, dst]`` in seconds, complete and as measured (NaN where missing);
     log_distances: of the raw distances, where they are known already.
     """

@@ -21,7 +21,7 @@ from netprobe.core.numeric.medians import median, row_medians
 
 # Rounds of "take the excess delay of slow hosts away and group again".
 _EXCESS_ROUNDS = 3
-# An excess below this share of the median distance is not worth a thought.
+# An excess below this share of the median distance is ignored.
 _LEAST_EXCESS = 0.02
 # Candidates kept in the evidence.
 _SHOWN = 8
@@ -51,7 +51,7 @@ def keep_or_join(grouping: Partition, verdict: Verdict) -> Partition:
     clear = (verdict.contrast or 0.0) >= _CLEAR_CONTRAST and (verdict.p_value or 1.0) <= _CLEAR_P_VALUE
     if grouping.k == 1 or verdict.locality == "found" or (verdict.locality == "cannot_tell" and clear):
         return grouping
-    reason = f"{grouping.k} groups were not borne out: {verdict.text}"
+    reason = f"{grouping.k} groups were not confirmed: {verdict.text}"
     return one_group(len(grouping.labels), evidence={**grouping.evidence, "reason": reason})
 
 
@@ -70,7 +70,7 @@ def best_grouping(
     if log_distances is None and n > 1:
         log_distances = log_distances_of(matrix)
     if k == 1 or log_distances is None:
-        return _without_evidence(n, k, "one group was asked for" if k == 1 else "no distances to go by")
+        return _without_evidence(n, k, "one group was requested" if k == 1 else "no distances to go by")
     log_distance, excess = log_distances.log_distance, np.zeros(n)
     hierarchy = hierarchy_of(log_distance, log_distances.measured)
     labels = _best_cut(hierarchy, log_distance, log_distances.measured, k)

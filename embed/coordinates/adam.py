@@ -37,7 +37,7 @@ class Objective:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AdamFit:
-    """The best of the restarts: coordinates (N, D), heights (N,), its loss a pair, and whether it settled."""
+    """The best of the restarts: coordinates (N, D), heights (N,), its loss a pair, and whether it converged."""
 
     coordinates: NDArray[np.float64]
     heights: NDArray[np.float64]

@@ -23,7 +23,7 @@ BACKENDS: tuple[Backend, ...] = ("auto", "numpy", "torch")
 def resolve(backend: Backend) -> Literal["numpy", "torch"]:
     """The library to run on. ``auto`` is numpy: quicker than torch on a processor up to thousands of hosts.
 
-    Raises PlatformError when torch was asked for and is not installed.
+    Raises PlatformError when torch was requested and is not installed.
     """
     if backend != "torch":
         return "numpy"

@@ -1,4 +1,4 @@
-"""What a host adds to all of its distances: found from hosts that stand at the same place.
+"""What a host adds to all of its distances: found from hosts at the same place.
 
 Two hosts of one rack see every third host from the same place, so the difference of their rows is one
 constant: the difference of what their own stacks add. Rows are compared by shape (the spread of their
@@ -22,7 +22,7 @@ from netprobe.embed.prepare import Prepared
 
 # A host's neighbours count against this many that say its height is zero.
 _PRIOR_NEIGHBOURS = 1.0
-# Rows are compared over this share of the fleet at least: few third hosts may all stand in one rack, and
+# Rows are compared over this share of the fleet at least: few third hosts may all be in one rack, and
 # then a far host looks like a slow one. With half the pairs unmeasured there are no heights.
 _LEAST_SHARED = 0.6
 # Heights leave at least this share of a distance (there is no negative distance).

@@ -1,1 +1,1 @@
-"""Labs that stand: made, changed, entered, removed."""
+"""Running labs: made, changed, entered, removed."""

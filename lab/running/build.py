@@ -1,4 +1,4 @@
-"""Making and removing a lab. Whatever happens in between, the next command can finish the removal.
+"""Making and removing a lab. If anything fails in between, the next command can finish the removal.
 
 Order matters: the lock, then the intent on disk, then the things themselves; on the way back the things,
 then the intent, then the lock.
@@ -52,7 +52,7 @@ def up(spec: LabSpec, *, seed: int = 0, name: str | None = None, sshd: bool | No
 
     ``name`` and ``sshd`` override the spec's. What is left of a lab of that name that was never finished, or
     lost its switch, are removed first. Raises PlatformError when this machine cannot hold a lab (not root,
-    no compiler, ...), OutputExistsError when a lab of that name runs; whatever it raises, Ctrl-C included,
+    no compiler, ...), OutputExistsError when a lab of that name runs; for anything it raises, Ctrl-C included,
     nothing is left behind.
     """
     return _up(spec, seed=seed, name=name, sshd=sshd, owner=None)
@@ -61,7 +61,7 @@ def up(spec: LabSpec, *, seed: int = 0, name: str | None = None, sshd: bool | No
 def down(name: str) -> None:
     """Remove a lab, whole or half-built, and everything that runs in it.
 
-    Raises InputError, listing the labs there are, when there is none of that name.
+    Raises InputError, listing the labs there are, when no lab has that name.
     """
     require_root()
     _sweep(but=name)
@@ -97,7 +97,7 @@ def check_machine(*, sshd: bool = False) -> None:
 def temporary(
     spec: LabSpec, seed: int = 0, *, name: str | None = None, sshd: bool | None = None
 ) -> Iterator[Lab]:
-    """A lab for the length of a ``with`` block: removed at its end, whatever happens in it.
+    """A lab for the length of a ``with`` block: removed at its end, also after an error.
 
     Without ``name`` it gets one that no other process uses. Should this process be killed, the next ``up``
     or ``down`` on this machine removes the lab.
@@ -189,7 +189,7 @@ def _build(spec: LabSpec, layout: Layout, state: LabState, lock: int) -> None:
 
 
 def _remove(name: str, lock: int) -> None:
-    """Remove whatever exists of a lab. The caller holds its lock."""
+    """Remove all that exists of a lab. The caller holds its lock."""
     directory = directory_of(name)
     state = LabState.load(directory)
     known = switches_by_name(name)

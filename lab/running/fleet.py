@@ -1,4 +1,4 @@
-"""A lab that stands: where its files are, how to run something in it, how to change it while it runs."""
+"""A running lab: where its files are, how to run something in it, how to change it while it runs."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Lab:
         return [*enter_argv(there.target, self.directory / access.HOSTNAMES_DIRECTORY), *argv]
 
     def stats(self) -> dict[str, int]:
-        """The switch's counters: packets and bytes, and how late it sent, in ns, since it was last asked."""
+        """The switch's counters: packets and bytes, and how late it sent, in ns, since they were last read."""
         (answer,) = tell_switch(self.directory, ["stats"])
         return {key: int(value) for key, _, value in (word.partition("=") for word in answer.split())}
 

@@ -1,6 +1,6 @@
 """Labs that lost what is known about them: deleted by hand, damaged, or only begun.
 
-A lab is its directory, its namespaces and its switch. Whatever of these is left is enough to find it, to
+A lab is its directory, its namespaces and its switch. Any of these that is left is enough to find it, to
 say what happened, and to take it down.
 """
 

@@ -39,10 +39,10 @@ _SEPARATOR = re.compile("[:>]")
 
 @dataclass(frozen=True, kw_only=True)
 class _Place:
-    """Where something is set: a kind out of KEYS, and the hosts' names or rack numbers, one way each."""
+    """Where something is set: a kind out of KEYS, and the hosts' names or rack numbers, one direction each."""
 
     kind: str
-    ways: tuple[tuple[str, ...], ...] = ()
+    directions: tuple[tuple[str, ...], ...] = ()
 
 
 def commands(spec: LabSpec, layout: Layout, what: str, key: str, value: str, *, lab: str) -> list[str]:
@@ -84,12 +84,12 @@ def _place(spec: LabSpec, layout: Layout, what: str, lab: str) -> _Place:
     else:
         names = tuple(_host(layout, end, lab) for end in ends)
         if len(names) == 1:
-            return _Place(kind="a host", ways=(names,))
+            return _Place(kind="a host", directions=(names,))
         if names[0] == names[1]:
             raise InputError(f"{what[:64]!r} is one host, and a link needs two")
         kind, first = "two hosts", (names[0], names[1])
     both = ">" not in what and first[0] != first[1]
-    return _Place(kind=kind, ways=(first, (first[1], first[0])) if both else (first,))
+    return _Place(kind=kind, directions=(first, (first[1], first[0])) if both else (first,))
 
 
 def _host(layout: Layout, text: str, lab: str) -> str:
@@ -106,11 +106,11 @@ def _host(layout: Layout, text: str, lab: str) -> str:
 def _commands(spec: LabSpec, layout: Layout, place: _Place, key: str, value: str) -> list[str]:
     racks = [str(rack) for rack in range(len(spec.racks))]
     if key in _HOST_RATES:
-        names = [host.name for host in layout.hosts] if place.kind == "all" else [place.ways[0][0]]
+        names = [host.name for host in layout.hosts] if place.kind == "all" else [place.directions[0][0]]
         rate = read_rate_bytes_per_s(value)
         return [line for name in names for line in rate_commands("host", name, _HOST_RATES[key], rate)]
     if key in _RACK_RATES:
-        chosen = racks if place.kind == "all" else [place.ways[0][0]]
+        chosen = racks if place.kind == "all" else [place.directions[0][0]]
         rate = read_rate_bytes_per_s(value)
         return [line for rack in chosen for line in rate_commands("uplink", rack, _RACK_RATES[key], rate)]
     if place.kind == "all" and key in ("faults", "background"):
@@ -119,14 +119,14 @@ def _commands(spec: LabSpec, layout: Layout, place: _Place, key: str, value: str
         return ["clear impair" if key == "faults" else "clear background"]
     if key == "background":
         flow = 0.0 if value == NONE else read_background_bytes_per_s(value)
-        return [flow_command(src, dst, flow) for src, dst in place.ways]
+        return [flow_command(src, dst, flow) for src, dst in place.directions]
     if key == "delay" and place.kind in ("a rack", "two racks", "all"):
         seconds = read_delay_s(value)
-        ways = [(a, b) for a in racks for b in racks] if place.kind == "all" else place.ways
-        return [delay_command(int(src), int(dst), seconds) for src, dst in ways]
+        directions = [(a, b) for a in racks for b in racks] if place.kind == "all" else place.directions
+        return [delay_command(int(src), int(dst), seconds) for src, dst in directions]
     noun = {"a host": "host", "two hosts": "link"}.get(place.kind, "racks")
     effect = {key: _READERS[key](value)}
-    return [line for way in place.ways for line in effect_commands(" ".join((noun, *way)), effect)]
+    return [line for link in place.directions for line in effect_commands(" ".join((noun, *link)), effect)]
 
 
 def _flag(value: str) -> bool:

@@ -126,19 +126,19 @@ class Fault(Part):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The hosts it speaks of."""
+        """The hosts it names."""
         return tuple(one for one in (self.host, *(self.link or ()), self.src, self.dst) if one is not None)
 
     @property
-    def ways(self) -> tuple[tuple[str, str], ...]:
+    def links(self) -> tuple[tuple[str, str], ...]:
         """The links that it is on, ``(src, dst)``; none for a host or for racks."""
         if self.link is not None:
             return self.link, (self.link[1], self.link[0])
         return () if self.src is None or self.dst is None else ((self.src, self.dst),)
 
     @property
-    def rack_ways(self) -> tuple[tuple[int, int], ...]:
-        """The pairs of racks that it is between, one way each."""
+    def rack_links(self) -> tuple[tuple[int, int], ...]:
+        """The pairs of racks that it is between, one direction each."""
         if self.racks is None:
             return ()
         return tuple(dict.fromkeys((self.racks, (self.racks[1], self.racks[0]))))
@@ -147,7 +147,7 @@ class Fault(Part):
     def settings(self) -> tuple[str, ...]:
         """What it sets where, as texts that two faults must not have in common."""
         names = [name for name in _EVERY_EFFECT if getattr(self, name) is not None]
-        places = [*((self.host,) if self.host else ()), *self.ways, *self.rack_ways]
+        places = [*((self.host,) if self.host else ()), *self.links, *self.rack_links]
         return tuple(f"{name} of {place}" for name in names for place in places)
 
 
@@ -204,8 +204,8 @@ def effect_commands(place: str, effects: dict[str, object]) -> list[str]:
 def fault_commands(fault: Fault, names: dict[str, str]) -> list[str]:
     """The switch's commands for a fault; ``names`` has a name for each ``rack0/2``."""
     places = [f"host {names[fault.host]}"] if fault.host else []
-    places += [f"link {names[src]} {names[dst]}" for src, dst in fault.ways]
-    places += [f"racks {src} {dst}" for src, dst in fault.rack_ways]
+    places += [f"link {names[src]} {names[dst]}" for src, dst in fault.links]
+    places += [f"racks {src} {dst}" for src, dst in fault.rack_links]
     effects = {name: getattr(fault, name) for name in _EVERY_EFFECT if getattr(fault, name) is not None}
     return [command for place in places for command in effect_commands(place, effects)]
 

@@ -1,4 +1,4 @@
-"""Specs from YAML files and from the shipped examples. Whatever the text, the outcome is a spec or a SpecError."""
+"""Specs from YAML files and from the shipped examples. For any text the outcome is a spec or a SpecError."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def parse_spec(raw: bytes | str, *, source: str | None = None, default_name: str
 
 
 def _read(path: Path) -> bytes:
-    """The file's beginning, a little more than a spec may have. OSError, also when a stream stands still."""
+    """The file's beginning, a little more than a spec may have. OSError, also when a stream sends nothing more."""
     # A named pipe that nobody writes to would block for ever, in open and in read.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:

@@ -1,4 +1,4 @@
-"""The switch of a lab: compiled, started, and told things while it runs. main.c says what it does."""
+"""The switch of a lab: compiled, started, and sent commands while it runs. main.c says what it does."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ static void open_packet_socket(void)
 	struct sockaddr_ll any = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL)};
 	int on = 1, bytes = 64 << 20;
 
-	/* One socket for every port: an arrival names its interface, a departure is told one. Protocol 0
+	/* One socket for every port: an arrival names its interface, a departure is given one. Protocol 0
 	 * until all options are set, so that nothing arrives before them. */
 	packet_fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (packet_fd < 0)

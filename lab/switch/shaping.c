@@ -100,7 +100,7 @@ static uint32_t ip_bytes(const struct packet *packet)
 }
 
 /*
- * Two routers stand between two racks, each rack's own. Half of a rack's delay is from a host to its
+ * Two routers are between two racks, each rack's own. Half of a rack's delay is from a host to its
  * router. False: the packet ends here, with an error or (without routers, too large) without a word.
  */
 static bool pass_routers(struct packet *packet, uint64_t now_ns)

@@ -25,7 +25,7 @@
 
 #define SECOND_NS 1000000000ULL
 #define QUEUE_NS 20000000ULL              /* longest wait for a rate; a longer one is a tail drop */
-#define HELD_BYTES_LIMIT (256ULL << 20)   /* everything that waits here, whatever the delays */
+#define HELD_BYTES_LIMIT (256ULL << 20)   /* everything that waits here, for any delays */
 #define SPIN_NS 40000ULL                  /* wake this long before a due time and spin: sleeps are late */
 #define CLOCK_SPIN_NS 3000ULL             /* this near, look at nothing but the clock */
 #define CONTROL_EVERY_NS 1000000ULL       /* how often a busy switch looks at its control socket */

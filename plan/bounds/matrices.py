@@ -13,13 +13,13 @@ from netprobe.core.errors import InputError
 MOST_COST = 1e9
 """Seconds, or seconds a byte, of a link of hosts: three decades, which no network has."""
 MOST_NUMBER = 1e100
-"""The same in whatever unit a search counts: sums and squares of what is not above it stay finite."""
+"""The same in any unit in which a search counts: sums and squares of what is not above it stay finite."""
 
 
 def checked_costs(matrix: FloatMatrix, what: str = "cost") -> FloatMatrix:
     """A copy of an (N, N) matrix with zeros on its diagonal.
 
-    Raises InputError for another shape, and for a cell that is no number from 0 to `MOST_NUMBER`; ``what`` is a cell.
+    Raises InputError for another shape, and for a cell (``what``) that is not a number from 0 to `MOST_NUMBER`.
     """
     cost = np.array(matrix, dtype=np.float64)
     if cost.ndim != 2 or cost.shape[0] != cost.shape[1]:
@@ -35,7 +35,7 @@ def checked_costs(matrix: FloatMatrix, what: str = "cost") -> FloatMatrix:
 
 
 def impossible(cost: FloatMatrix, most: float = MOST_COST) -> NDArray[np.bool_]:
-    """Which cells are no cost: missing, infinite, below 0 or above ``most``."""
+    """Which cells are not valid costs: missing, infinite, below 0 or above ``most``."""
     return ~((cost >= 0) & (cost <= most))
 
 

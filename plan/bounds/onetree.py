@@ -1,7 +1,7 @@
 """Held and Karp's bound of rings, for directed costs: 1-trees under two prices a host.
 
-A ring leaves and enters every host once, and without its two arcs at host 0 it joins the other hosts. Ask only
-that one arc leaves and one enters host 0, and that arcs, whichever way they point, join the others in a tree:
+A ring leaves and enters every host once, and without its two arcs at host 0 it joins the other hosts. Require only
+that one arc leaves and one enters host 0, and that arcs, in either direction, join the others in a tree:
 the least such 1-tree costs no more than the best ring. A price u on leaving a host and v on entering it
 changes all rings by the same sum(u + v), and the 1-tree's bound is raised by pricing the hosts it uses too often
 (Held and Karp, "The traveling-salesman problem and minimum spanning trees", Operations Research 18, 1970).
@@ -12,7 +12,7 @@ The first prices of a host take away the largest hop on the way to it from host 
 single-linkage distance between the two), for leaving and for entering. Where costs are those of a hierarchy these
 are the best prices at once: a ring of a tree's leaves costs at least twice all its branches, and the bound is
 that. From nothing, thousands of steps do not move the price of a whole rack that far. The steps then add what
-noise asks for.
+noise needs.
 
 The prices are searched on the short arcs only, which is quick; the bound is that of all arcs at the best prices.
 Element-wise operations, exactly rounded sums and ties broken by place: every machine finds the same bound.
@@ -54,13 +54,13 @@ class RingBound:
 def held_karp(cost: FloatMatrix, upper: float, steps: int = STEPS) -> RingBound:
     """A bound on the sum round every ring of N >= 4 hosts, in the unit of ``cost`` (N, N) [src, dst].
 
-    ``upper`` is the cost of a ring; the nearer it is to the best one, the sooner the prices settle.
+    ``upper`` is the cost of a ring; the nearer it is to the best one, the sooner the prices converge.
     """
     search = _Search(cost, upper)
     search.look_at_all()
     for _ in range(0, steps, LOOK_EVERY):
         search.step(LOOK_EVERY)
-        if not search.look_at_all() and search.settled:
+        if not search.look_at_all() and search.converged:
             break
     # The prices and their sums are rounded: give the last digits away rather than claim too much.
     return RingBound(bound=search.proven - ROUNDING * abs(upper), ring=search.ring)
@@ -85,7 +85,7 @@ class _Search:
         self.best, self.best_price, self.best_square = -math.inf, self.price, math.inf
         self.proven, self.proven_price, self.proven_square = -math.inf, self.price, math.inf
         self.direction = np.zeros(2 * size)
-        self.scale, self.stuck, self.settled = 1.0, 0, False
+        self.scale, self.stuck, self.converged = 1.0, 0, False
         self.ring: tuple[int, ...] | None = None
         self.use(np.union1d(_near_pairs(nearer), _least_tree(nearer)))
 
@@ -116,8 +116,8 @@ class _Search:
                 self.scale, self.stuck = self.scale / 2, 0
                 self.price, bound, square = self.best_price, self.best, self.best_square
             # The 1-tree is a ring, or no ring is cheaper.
-            self.settled = square == 0 or self.best >= self.upper * (1 - ROUNDING)
-            if self.settled:
+            self.converged = square == 0 or self.best >= self.upper * (1 - ROUNDING)
+            if self.converged:
                 self.ring = _ring_of(tails, heads) if square == 0 else self.ring
                 return
             length = self.scale * max(self.upper - bound, 1e-6 * abs(self.upper)) / square
@@ -193,16 +193,18 @@ def _two_arcs(out: NDArray[np.float64], back: NDArray[np.float64]) -> tuple[floa
 
 def _ring_of(tails: Indices, heads: Indices) -> tuple[int, ...]:
     """The ring of a path of the hosts from 1 on, whose ends host 0 joins, from host 0 on."""
-    beside: dict[int, list[int]] = {}
+    neighbours: dict[int, list[int]] = {}
     for tail, head in zip(tails.tolist(), heads.tolist()):
-        beside.setdefault(tail, []).append(head)
-        beside.setdefault(head, []).append(tail)
+        neighbours.setdefault(tail, []).append(head)
+        neighbours.setdefault(head, []).append(tail)
     entered = set(heads.tolist())
     # Directed, the end that no arc enters is the first; otherwise any end will do.
-    at = min((host for host, others in beside.items() if len(others) == 1), key=lambda host: host in entered)
+    at = min(
+        (host for host, others in neighbours.items() if len(others) == 1), key=lambda host: host in entered
+    )
     ring = [0, at]
     while len(ring) <= len(tails) + 1:
-        at = next(host for host in beside[at] if host != ring[-2])
+        at = next(host for host in neighbours[at] if host != ring[-2])
         ring.append(at)
     return tuple(ring)
 

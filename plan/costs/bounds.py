@@ -86,10 +86,10 @@ def _round_bounds(cost: FloatMatrix, radices: Sequence[int], members: int) -> li
     for k in range(1, len(radices) + 1):
         block = math.gcd(*{math.prod(chosen) for chosen in combinations(smallest, k)})
         degree = sum(radix - 1 for radix in smallest[:k])
-        # The level at which enough hosts have as many neighbours as they need.
+        # The threshold at which enough hosts have as many neighbours as they need.
         needed = np.partition(cost, degree - 1, axis=1)[:, degree - 1]
         low = max(float(np.partition(needed, members - 1)[members - 1]), *bounds[-1:], 0.0)
-        # Hosts that can be matched at the first level can be at all later ones.
+        # Hosts that can be matched at the first threshold can be at all later ones.
         bounds.append(_least(cost, low, _holds_round(members, block, matched=k == 1)))
     return bounds
 
@@ -123,7 +123,7 @@ def _least(cost: FloatMatrix, low: float, holds: Callable[[Allowed], bool]) -> f
 
 
 def _both_ways(cost: FloatMatrix) -> FloatMatrix:
-    """A pair that exchanges costs its slower direction; nobody exchanges with itself."""
+    """A pair that exchanges costs its slower direction; no rank exchanges with itself."""
     slower: FloatMatrix = np.maximum(cost, cost.T)
     np.fill_diagonal(slower, np.inf)
     return slower

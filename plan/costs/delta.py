@@ -149,14 +149,14 @@ class RoundEvaluation(Evaluation):
             self._values[t] = value
 
     def _all(self, order: list[int]) -> float:
-        """Cost of ``order``, every transfer priced anew."""
+        """Cost of ``order``, every transfer priced again."""
         values = self._phases.values(np.array(order), self._link_cost).tolist()
         self._new = {}
         if self._phases.adds:
             self._pending = (values, [], [])
             return math.fsum(values)
         slowest = [max(values[first:last]) for first, last in self._bounds]
-        # Where the slowest stands is looked up from its round's start: an equal one elsewhere serves as well.
+        # Where the slowest is in the order is looked up from its round's start: an equal one elsewhere serves as well.
         where = [values.index(worst, first) for worst, (first, _) in zip(slowest, self._bounds)]
         self._pending = (values, slowest, where)
         return self._total(slowest)

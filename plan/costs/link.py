@@ -20,9 +20,9 @@ RankOrders = NDArray[np.intp]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LinkCost:
-    """Seconds for a share of the buffer from one host to another, ``[src, dst]``, directed as it stands.
+    """Seconds for a share of the buffer from one host to another, ``[src, dst]``, as measured in that direction.
 
-    Of a latency alone (``latency_only``) every transfer costs ``alpha_s``, whatever its size, as in section
+    Of a latency alone (``latency_only``) every transfer costs ``alpha_s``, at any size, as in section
     5.2.2 of the dissertation, which drops the term of the size. With ``beta_s_per_byte`` a transfer of
     share x costs alpha + x * size_bytes * beta (Hockney). Diagonals are never read.
     """
@@ -34,7 +34,7 @@ class LinkCost:
     _cells: tuple[memoryview, memoryview | None] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Raises InputError for matrices that are not square, not alike, or hold an impossible cost."""
+        """Raises InputError for matrices that are not square, of different shapes, or hold an impossible cost."""
         alpha = checked_costs(self.alpha_s, "latency")
         whole: FloatMatrix | None = None
         if self.beta_s_per_byte is not None:

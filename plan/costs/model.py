@@ -34,7 +34,7 @@ class CostModel(Protocol):
         """What it computes."""
 
     def cost(self, order: Sequence[int], link_cost: LinkCost) -> float:
-        """Seconds of the hosts in ``order``, rank 0 first. Raises InputError for what is no order."""
+        """Seconds of the hosts in ``order``, rank 0 first. Raises InputError for an invalid order."""
 
     def costs(self, orders: Iterable[Sequence[int]] | RankOrders, link_cost: LinkCost) -> FloatMatrix:
         """``cost`` of each of ``orders`` (K, N), as an array (K,)."""
@@ -86,11 +86,11 @@ class RoundModel(ABC):
         return triples(self.program(ranks), self.chunks(ranks))
 
     def phases(self, ranks: int) -> Phases:
-        """The rounds as arrays, those alike counted once."""
+        """The rounds as arrays, equal ones counted once."""
         return merged(self.rounds(ranks), ranks)
 
     def cost(self, order: Sequence[int], link_cost: LinkCost) -> float:
-        """Seconds of the hosts in ``order``, rank 0 first. Raises InputError for what is no order."""
+        """Seconds of the hosts in ``order``, rank 0 first. Raises InputError for an invalid order."""
         return float(self.costs([order], link_cost)[0])
 
     def costs(self, orders: Iterable[Sequence[int]] | RankOrders, link_cost: LinkCost) -> FloatMatrix:

@@ -30,7 +30,7 @@ MOST_CELLS = 1 << 19
 class SharedLinks:
     """Prices orders of ``hosts`` (names) for an algorithm on measured capacities.
 
-    Raises InputError for a host that stands in no group of ``capacity``, and for one of their resources that has
+    Raises InputError for a host that is in no group of ``capacity``, and for one of their resources that has
     no reading there.
     """
 
@@ -38,7 +38,7 @@ class SharedLinks:
         ids = {name: group.id for group in capacity.groups for name in group.hosts}
         unknown = [name for name in hosts if name not in ids]
         if unknown:
-            raise InputError(f"host {unknown[0]!r} stands in no group of the capacity document")
+            raise InputError(f"host {unknown[0]!r} is in no group of the capacity document")
         self._model = model
         groups = sorted({ids[name] for name in hosts})
         place = {id_: at for at, id_ in enumerate(groups)}
@@ -62,8 +62,8 @@ class SharedLinks:
         """Seconds (K,) of a buffer of ``size_bytes`` in each of ``orders`` (K, N), indices into ``hosts``."""
         orders = np.asarray(orders, dtype=np.intp)
         times = np.zeros(len(orders))
-        alike = Counter(tuple(sorted(transfers)) for transfers in self._model.rounds(orders.shape[1]))
-        for transfers, often in alike.items():
+        equal = Counter(tuple(sorted(transfers)) for transfers in self._model.rounds(orders.shape[1]))
+        for transfers, often in equal.items():
             if transfers:
                 at_once = max(1, MOST_CELLS // len(transfers))
                 for first in range(0, len(orders), at_once):
@@ -96,7 +96,7 @@ def shared_time_s(model: CostModel, order: Sequence[str], capacity: Capacity, si
 
 
 def pooled_rates(resources: Iterable[Resource]) -> dict[str, float]:
-    """Bytes a second of each resource; those of a kind that are alike get the median of their kind."""
+    """Bytes a second of each resource; equal ones of a kind get the median of their kind."""
     by_kind: dict[str, dict[str, float]] = {}
     for one in resources:
         if one.bytes_per_s is not None and one.bytes_per_s >= LEAST_BYTES_PER_S:

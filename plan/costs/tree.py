@@ -23,10 +23,10 @@ HALF = 0.5
 
 @dataclass(frozen=True)
 class TreeModel(ABC):
-    """C = max over both trees of the slowest way up to the root plus the slowest way down from it.
+    """C = max over both trees of the slowest path up to the root plus the slowest path down from it.
 
     Each tree carries half the buffer: its ranks add what their children send and pass it up, and the root
-    sends the result down. A way costs the sum of its links; a rank waits for the slower of its children.
+    sends the result down. A path costs the sum of its links; a rank waits for the slower of its children.
     Pipelining inside a half, and the two trees sharing a host's port, are not priced. The dissertation's T goes
     one way; with symmetric costs this is twice that.
     """
@@ -50,7 +50,7 @@ class TreeModel(ABC):
         return 2
 
     def program(self, ranks: int) -> list[Round]:
-        """The deepest ranks send first, in both trees at once; then down again the same way."""
+        """The deepest ranks send first, in both trees at once; then down again along the same paths."""
         return tree_rounds(both_trees(self, ranks))
 
     def rounds(self, ranks: int) -> Iterator[list[Triple]]:
@@ -58,7 +58,7 @@ class TreeModel(ABC):
         return triples(self.program(ranks), self.chunks(ranks))
 
     def cost(self, order: Sequence[int], link_cost: LinkCost) -> float:
-        """Seconds of the hosts in ``order``, rank 0 first. Raises InputError for what is no order."""
+        """Seconds of the hosts in ``order``, rank 0 first. Raises InputError for an invalid order."""
         return float(self.costs([order], link_cost)[0])
 
     def costs(self, orders: Iterable[Sequence[int]] | RankOrders, link_cost: LinkCost) -> FloatMatrix:
@@ -67,8 +67,8 @@ class TreeModel(ABC):
         total = np.zeros(len(array))
         if array.shape[1] > 1:
             for tree in both_trees(self, array.shape[1]):
-                way_up, way_down = ways(tree, array, link_cost)
-                total = np.maximum(total, way_up[:, tree.root] + way_down[:, tree.root])
+                time_up, time_down = path_times(tree, array, link_cost)
+                total = np.maximum(total, time_up[:, tree.root] + time_down[:, tree.root])
         return total
 
     def start(self, order: Sequence[int], link_cost: LinkCost) -> Evaluation:
@@ -90,7 +90,7 @@ class DoubleBinaryTree(TreeModel):
     T(i, j) has its root at m = (i + j) // 2, over T(i, m - 1) and T(m + 1, j); the second tree is the first with
     every rank one less (modulo N), structure unchanged.
 
-    Mended: the children are printed as (3i + j)/2 - 1 and (i + 3j)/2 + 1, which lie outside most intervals (and
+    Corrected: the children are printed as (3i + j)/2 - 1 and (i + 3j)/2 + 1, which lie outside most intervals (and
     a plain /4 with those -1 and +1 is wrong too). The middles of both halves are (3i + j - 2) // 4 and
     (i + 3j + 2) // 4. An empty half (i = m) has no child: as printed it is charged for a rank outside the
     interval. The recursion drops its argument S, and the printed C prices the first tree only, though
@@ -130,25 +130,25 @@ class NcclTree(TreeModel):
 
 
 class TreeEvaluation(Evaluation):
-    """Ways up and down from every rank are kept; a neighbour changes them on the paths to the root only."""
+    """Keeps the times of the paths up and down from every rank; a neighbour changes some on paths to the root."""
 
     def __init__(self, trees: tuple[Tree, Tree], order: Ranks, link_cost: LinkCost) -> None:
         super().__init__(order)
         self._trees, self._link_cost = trees, link_cost
-        priced = [ways(tree, order[None], link_cost) for tree in trees]
-        self._ways = [(up[0].tolist(), down[0].tolist()) for up, down in priced]
-        self._pending = self._ways
-        self._cost = self._total(self._ways)
+        priced = [path_times(tree, order[None], link_cost) for tree in trees]
+        self._times = [(up[0].tolist(), down[0].tolist()) for up, down in priced]
+        self._pending = self._times
+        self._cost = self._total(self._times)
 
     def _priced(self, order: list[int], changed: list[int]) -> float:
-        pairs = zip(self._trees, self._ways)
+        pairs = zip(self._trees, self._times)
         self._pending = [self._mended(tree, up, down, order, changed) for tree, (up, down) in pairs]
         return self._total(self._pending)
 
     def _mended(
         self, tree: Tree, up: list[float], down: list[float], order: list[int], changed: list[int]
     ) -> tuple[list[float], list[float]]:
-        """Ways after ``changed``: those of the changed ranks, their parents, and all above them."""
+        """Path times after ``changed``: those of the changed ranks, their parents, and all above them."""
         dirty: set[int] = set()
         for rank in changed:
             at = rank
@@ -166,14 +166,14 @@ class TreeEvaluation(Evaluation):
         return up, down
 
     def _keep(self) -> None:
-        self._ways = self._pending
+        self._times = self._pending
 
     def _total(self, priced: list[tuple[list[float], list[float]]]) -> float:
         return max(up[tree.root] + down[tree.root] for tree, (up, down) in zip(self._trees, priced))
 
 
-def ways(tree: Tree, orders: RankOrders, link_cost: LinkCost) -> tuple[FloatMatrix, FloatMatrix]:
-    """Slowest way (K, N) from below up to each rank, and from each rank down, under ``orders`` (K, N)."""
+def path_times(tree: Tree, orders: RankOrders, link_cost: LinkCost) -> tuple[FloatMatrix, FloatMatrix]:
+    """Time (K, N) of the slowest path from below up to each rank, and from each rank down, under ``orders`` (K, N)."""
     up, down = np.zeros(orders.shape), np.zeros(orders.shape)
     for above, below in levels(tree):
         half = np.full(len(above), HALF)
@@ -185,7 +185,7 @@ def ways(tree: Tree, orders: RankOrders, link_cost: LinkCost) -> tuple[FloatMatr
 
 @lru_cache(maxsize=128)
 def levels(tree: Tree) -> tuple[tuple[Ranks, Ranks], ...]:
-    """Links (parents, children), the deepest first; no parent stands twice in one entry."""
+    """Links (parents, children), the deepest first; no parent is twice in one entry."""
     entries = []
     for depth in range(tree.height - 1, -1, -1):
         parents = [rank for rank, its in enumerate(tree.depth) if its == depth]

@@ -21,12 +21,12 @@ OPENINGS: dict[Action, str] = {
     "keep": "keep your order",
 }
 CHECKED, UNCHECKED = ": ", "; "
-"""What follows the opening: whether more than the map speaks for the action."""
+"""What follows the opening: whether more than the map supports the action."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
-    """What to do, and why. ``checked`` is False where nothing but the map speaks for a new order."""
+    """What to do, and why. ``checked`` is False where only the map supports a new order."""
 
     action: Action
     reason: str

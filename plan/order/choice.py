@@ -41,7 +41,7 @@ def choose(
     may_keep: bool = True,
     slow_repeats: bool = False,
 ) -> Choice:
-    """Which candidate to take, by kind, of those whose ``costs`` are no higher than the original order's.
+    """Which candidate to take, by kind, of those whose ``costs`` are not higher than the original order's.
 
     That with the lowest held-out cost. An annealed order is taken before the leaf order only where it is `SURELY`
     better: on readings held out, or, where ``slow_repeats``, on all of them and no more expensive on those held out.

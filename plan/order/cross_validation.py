@@ -1,7 +1,7 @@
 """What an order costs on readings that it was not searched on.
 
 Each pair of hosts has two readings, visited in rounds far apart. Each half of the readings gets one of the two, chosen
-at random; an order is searched on one half and priced on the other, and the other way round (two folds).
+at random; an order is searched on one half and priced on the other, and the reverse (two folds).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from netprobe.plan.bounds.matrices import MOST_COST, impossible
 from netprobe.plan.costs import LinkCost
 
 MESSAGE_BYTES = 1_000_000
-"""The message whose time is the cost of a link where only goodput was measured, and no size is asked for."""
+"""The message whose time is the cost of a link where only goodput was measured, and no size is requested."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -73,13 +73,13 @@ def links_of(document: Map, size_bytes: int | None = None) -> Links:
 
 
 def one_way_cost_s(document: Map) -> FloatMatrix:
-    """Cost [src, dst] of a hop of a ring, in seconds; NaN for unplaced hosts (`links_of` without a size asked for)."""
+    """Cost [src, dst] of a hop of a ring, in seconds; NaN for unplaced hosts (`links_of` without a size requested)."""
     size = message_bytes(document)
     return document.distance / 2.0 if size is None else document.distance * size
 
 
 def message_bytes(document: Map, size_bytes: int | None = None) -> int | None:
-    """Size of the buffer whose time is priced, ``size_bytes`` being asked for; None: latency alone is."""
+    """Size of the buffer whose time is priced, ``size_bytes`` being requested; None: latency alone is."""
     return links_of(document, size_bytes).size_bytes
 
 

@@ -65,7 +65,7 @@ def build_order_plan(
     is_ring = strategy.is_ring
     plan = OrderPlan.model_validate(
         {
-            **_asked(problem),
+            **_requested(problem),
             **found,
             "order": names,
             "cost_given_s": round_float(cost_original),
@@ -123,7 +123,7 @@ def _searched(problem: OrderProblem, readings: HeldOutReadings) -> _Search:
     )
 
 
-def _asked(problem: OrderProblem) -> Fields:
+def _requested(problem: OrderProblem) -> Fields:
     """What the request says."""
     request = problem.request
     left_out = set(request.left_out)

@@ -20,7 +20,7 @@ DIGITS = 1e-8
 MOST_COST_S = 1e18
 """Longer than the universe has lasted."""
 MOST_BYTES = 10**15
-"""Of a buffer; what can be asked for ends far below."""
+"""Of a buffer; what can be requested ends far below."""
 SLACK = 1 + DIGITS
 
 

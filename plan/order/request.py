@@ -1,4 +1,4 @@
-"""What is asked of an order plan, checked, and put in the form that solvers take."""
+"""The options of an order plan, checked, and put in the form that solvers take."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class OrderProblem:
     hosts: tuple[int, ...]
     original: tuple[int, ...]
     ranked: tuple[str, ...]
-    """Their names in the original order, whatever the root."""
+    """Their names in the original order, for any root."""
     link_cost: LinkCost
     group_of: Mapping[str, str] | None
 

@@ -152,7 +152,7 @@ class LargestHopRing(RingStrategy):
         Of links that differ by their noise alone a bottleneck ring takes the fastest, and crosses between groups
         once more for it, where all its hops share the uplinks.
         """
-        # No more expensive than the original order, whatever else speaks for it.
+        # No more expensive than the original order, even where other evidence supports it.
         most = min(best.cost_s * (1 + CLOSE), max(best.cost_s, best.cost_given_s))
         allowed = np.where(cost <= most, cost, cost.sum())
         root = best.order[0]

@@ -1,4 +1,4 @@
-"""Which strategy plans the order of which algorithm: the one place that asks for its name."""
+"""Which strategy plans the order of which algorithm: the one place that looks at its name."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """How the order of one algorithm is searched, priced, bounded and judged.
 
-One strategy is chosen for a plan (`netprobe.plan.order.strategies`), and nothing after that asks which algorithm
+One strategy is chosen for a plan (`netprobe.plan.order.strategies`), and nothing after that depends on which algorithm
 it is.
 """
 

@@ -1,7 +1,7 @@
 """Simulated annealing of a rank order, for any algorithm that is not a plain ring.
 
 Work is limited by steps, never by time. The moves and what each may cost more are drawn before a run, as arrays,
-so the run with numba and the one without take the same way to the same order.
+so the run with numba and the one without take the same steps to the same order.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def run_rounds(
 
     bounds (R + 1,): round i has transfers bounds[i] to bounds[i + 1] - 1. touch[touch_at[r]:touch_at[r + 1]] are
     the transfers of rank r. moves (M, 4): kind, first, second or last, length or to. A neighbour is taken when
-    it costs at most slack (M,) more, times ``sign`` (-1 seeks the worst). Returns the best order and its cost.
+    it costs at most slack (M,) more, times ``sign`` (-1 searches for the worst). Returns the best order and its cost.
     """
     size, transfers, rounds, sized = len(order), len(src), len(times), len(whole) > 0
     values, fresh = np.empty(transfers), np.empty(transfers)

@@ -1,6 +1,6 @@
 """One source for two speeds: kernels that run as plain Python, or compiled where numba is installed.
 
-A kernel is a function over flat sequences of numbers and other kernels. As it stands it is plain
+A kernel is a function over flat sequences of numbers and other kernels. Uncompiled it is plain
 Python, for lists or arrays; `compiled_kernels` makes a compiled twin of a whole module, for arrays. Both do the same
 arithmetic in the same sequence, so they give the same results.
 
@@ -8,7 +8,7 @@ A module of kernels says which they are (KERNELS, callees first), which are call
 which have a twin that compiles better (COMPILED), and which other modules hold some of them (PARTS).
 
 numba is the extra ``fast``. Importing it takes half a second, and compiling the kernels some seconds, once: they
-are kept in numba's cache, in NUMBA_CACHE_DIR, beside the module or, where that is not writable, in the user's cache
+are kept in numba's cache, in NUMBA_CACHE_DIR, next to the module or, where that is not writable, in the user's cache
 folder. So it is imported when there is enough to do, and never for a small fleet.
 """
 
@@ -54,10 +54,10 @@ def compiled_kernels(module: types.ModuleType) -> dict[str, Callable[..., Any]] 
         plain = scope[name]
         twin = types.FunctionType(plain.__code__, scope, name, plain.__defaults__)
         # numba's cache keeps a kernel with those that it calls in it, and looks at the kernel's own file only to see
-        # whether it has changed: under this name it is compiled anew when any of the files has.
+        # whether it has changed: under this name it is compiled again when any of the files has.
         twin.__qualname__ = f"{name}_{digest}"
         # One set of types each: left to itself numba compiles another one for each constant that is passed. Only what
-        # Python calls gets a way in from there.
+        # Python calls gets an entry point from there.
         inner = name not in module.ENTRIES
         options = {"error_model": "numpy", "no_cpython_wrapper": inner, "no_cfunc_wrapper": True}
         kinds = _kinds(numba.types, plain)

@@ -61,7 +61,7 @@ def neighbours(units: NDArray[np.int64]) -> list[list[int]]:
     """For each host the hosts worth following it, nearest first.
 
     They are the NEAREST nearest ones, and the first ones behind the widest gaps of the sorted row: a row
-    of a fleet in racks has its own rack first, and the nearest host of another rack stands behind a gap.
+    of a fleet in racks has its own rack first, and the nearest host of another rack comes after a gap.
     """
     size = len(units)
     work = units.copy()

@@ -58,6 +58,6 @@ def _paths(arcs: Units, joined: np.ufunc) -> Units:
         of_size = subsets[count == hosts]
         for end in range(others):
             to = of_size[of_size >> end & 1 == 1]
-            ways = joined(best[to ^ (1 << end)], arcs[1:, end + 1])
-            best[to, end] = np.minimum(ways.min(axis=1), _FORBIDDEN)
+            costs = joined(best[to ^ (1 << end)], arcs[1:, end + 1])
+            best[to, end] = np.minimum(costs.min(axis=1), _FORBIDDEN)
     return best

@@ -293,7 +293,7 @@ ENTRIES = ("improve_all", "turn", "search")
 """Those of them that are called from Python."""
 
 COMPILED = {"copy": copy_one_by_one}
-"""What stands for a kernel where it is compiled."""
+"""The name of a kernel where it is compiled."""
 
 PARTS = (ring_list,)
 """Modules that hold more of the kernels."""

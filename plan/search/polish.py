@@ -93,15 +93,17 @@ def _objective(problem: Any, host: list[Any], model: CostModel, link_cost: LinkC
     if isinstance(model, TreeModel):
         slower = problem.new_int_var(0, 4 * most * size, "slower")
         for tree in both_trees(model, size):
-            ways = []
-            for way in ("up", "down"):
-                depth = [problem.new_int_var(0, 2 * most * size, f"{way}{rank}") for rank in range(size)]
+            arrivals = []
+            for direction in ("up", "down"):
+                depth = [
+                    problem.new_int_var(0, 2 * most * size, f"{direction}{rank}") for rank in range(size)
+                ]
                 for rank, parent in enumerate(tree.parent):
                     if parent >= 0:
-                        link = (rank, parent) if way == "up" else (parent, rank)
+                        link = (rank, parent) if direction == "up" else (parent, rank)
                         problem.add(depth[parent] >= depth[rank] + transfer(*link, HALF))
-                ways.append(depth[tree.root])
-            problem.add(slower >= ways[0] + ways[1])
+                arrivals.append(depth[tree.root])
+            problem.add(slower >= arrivals[0] + arrivals[1])
         return slower
     if not isinstance(model, RoundModel):
         raise InputError(f"no exact search is known for {model.name}")

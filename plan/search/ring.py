@@ -111,7 +111,7 @@ def solve_ring(
     the kicks are run; with the same ``iterations`` that changes nothing but the time.
 
     Raises InputError for a matrix that is not square, has a missing, infinite or negative cost, or for
-    a start that is no permutation.
+    a start that is not a permutation.
     """
     cost = checked_costs(cost_s)
     work = _Work.of(len(cost), iterations, time_s, compiled)
@@ -242,7 +242,7 @@ class _Work:
 
     @classmethod
     def of(cls, hosts: int, iterations: int | None, time_s: float | None, compiled: bool | None) -> _Work:
-        """From the arguments of `solve_ring`. Raises InputError where numba is asked for and not usable."""
+        """From the arguments of `solve_ring`. Raises InputError where numba is requested and not usable."""
         wanted = hosts >= COMPILED_FROM and numba_is_installed() if compiled is None else compiled
         kernels = compiled_kernels(moves) if wanted else None
         if compiled and kernels is None:

@@ -137,7 +137,7 @@ def test_a_host_without_a_reading_is_unplaced_and_left_out() -> None:
     assert exported.warnings == ("not in the file, since it has no rank: h3",)
     topology = export_topology(map_)
     assert "# Under no switch: h3\n" in topology.text
-    assert topology.warnings == ("not in the file, since it has no reading and stands in no group: h3",)
+    assert topology.warnings == ("not in the file, since it has no reading and is in no group: h3",)
     with pytest.raises(InputError, match="h3"):
         plan_order(map_, PlanRequest(root="h3"))
 

@@ -5,7 +5,7 @@
     gloo.py           Gloo's all_reduce, through torch.distributed
     nccl.py           all_reduce_perf of nccl-tests
 
-A session is opened once on the hosts; it then times one order after another, in whatever order its caller
+A session is opened once on the hosts; it then times one order after another, in the sequence that its caller
 likes, so that orders can be compared interleaved.
 """
 
@@ -55,7 +55,7 @@ class Library(Protocol):
 
     @property
     def algorithms(self) -> Sequence[str]:
-        """The algorithms it can be told to use, the first by default."""
+        """The algorithms it can be set to use, the first by default."""
         ...
 
     def open(
@@ -81,7 +81,7 @@ class Timing:
 
 
 def interleaved(orders: int) -> Iterator[int]:
-    """A B C C B A A B C ...: whatever drifts affects all orders equally. Never ends."""
+    """A B C C B A A B C ...: any drift affects all orders equally. Never ends."""
     while True:
         yield from range(orders)
         yield from reversed(range(orders))
@@ -143,7 +143,7 @@ def text_in(message: dict[str, Any], key: str, limit: int = 80) -> str:
 def check_ranks(reported: object, expected: Sequence[str]) -> None:
     """Whether the ranks run where they were to. ``reported``: what each rank's host calls itself.
 
-    A launcher name may be an address or an alias, which no host calls itself: nothing can be told then, and
+    A launcher name may be an address or an alias, which no host calls itself: nothing can be concluded then, and
     nothing is said. Raises LibraryError for the first rank that runs on the host of another one.
     """
     if not isinstance(reported, list) or not all(isinstance(name, str) for name in reported):

@@ -57,7 +57,7 @@ class NcclReport:
 
 
 def read_nccl_report(lines: Iterable[str]) -> NcclReport:
-    """Read the output of all_reduce_perf (2.x), whatever mpirun mixes in.
+    """Read the output of all_reduce_perf (2.x), among other output of mpirun.
 
     A row is ``size count type redop root`` and twice ``time algbw busbw #wrong`` (us, GB/s); older
     releases have no root, or no redop either.

@@ -1,6 +1,6 @@
 """Processes that run a library, one or one a host: lines in, messages out, and a sure end.
 
-A message is a line ``netprobe {JSON object}``; whatever else a process prints is kept as noise, for the reason when it
+A message is a line ``netprobe {JSON object}``; anything else that a process prints is kept, for the reason when it
 ends. Everything read is bounded. Each process leads a session of its own, so Ctrl-C reaches netprobe alone
 and a process can be ended with all that it started.
 """
@@ -35,7 +35,7 @@ READ_BYTES = 1 << 16
 POLL_S = 0.02
 WAIT_S = 0.25
 LAST_WORDS_S = 1.0
-"""How long a process that failed may tell why, and how long one that was told to end may take about it."""
+"""How long a process that failed may take to report why, and how long one that is to end may take."""
 TERM_S = 5.0
 
 
@@ -104,7 +104,7 @@ def parse_message(line: bytes) -> dict[str, Any] | None:
 
 
 class ProcessGroup:
-    """Starts processes, speaks with them, ends them. Use it as a context manager."""
+    """Starts processes, exchanges messages with them, ends them. Use it as a context manager."""
 
     def __init__(self, ended: threading.Event | None = None, *, noise_lines: int = NOISE_LINES) -> None:
         self.ended = ended or threading.Event()

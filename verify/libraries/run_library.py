@@ -101,7 +101,7 @@ async def _run(
 
 
 async def _leave(opened: object, entering: asyncio.Future[LibrarySession] | None) -> None:
-    """Close what was opened; an error while it opened has been told."""
+    """Close what was opened; an error while it opened was reported."""
     if entering is None:
         return
     try:

@@ -46,7 +46,7 @@ def test_a_round_takes_as_long_as_its_fullest_resource() -> None:
     assert shared_time_s(ring, near, capacity, size) == pytest.approx(10 * hop_s, rel=0.01)
     assert shared_time_s(ring, far, capacity, size) == pytest.approx(30 * hop_s, rel=0.01)
     assert shared_time_s(doubling, near, capacity, size) < shared_time_s(doubling, far, capacity, size)
-    with pytest.raises(InputError, match="'x' stands in no group"):
+    with pytest.raises(InputError, match="'x' is in no group"):
         shared_time_s(ring, ["x", *near], capacity, size)
     without = capacity.model_copy(update={"resources": capacity.resources[:-1]})
     with pytest.raises(InputError, match="the capacity of down:g2 was not measured"):

@@ -106,7 +106,7 @@ def test_hosts_without_a_reading_are_left_out() -> None:
 
 def test_impossible_requests_are_refused() -> None:
     cost = np.full((3, 3), 1e-4)
-    with pytest.raises(InputError, match="root 'x' is none"):
+    with pytest.raises(InputError, match="root 'x' is not one"):
         order_plan(named(3), cost, root="x")
     with pytest.raises(InputError, match="shape"):
         order_plan(named(4), cost)

@@ -227,7 +227,9 @@ def test_no_name_becomes_an_option_or_more_than_a_word(text: str) -> None:
 
 def test_bad_input_is_refused_before_kubectl_runs(tmp_path: Path) -> None:
     launcher = KubectlLauncher(program=sys.executable)
-    with pytest.raises(InputError, match=r"host 'a': its target must be a pod's name, and 'A\\x1b' is none"):
+    with pytest.raises(
+        InputError, match=r"host 'a': its target must be a pod's name, and 'A\\x1b' is not valid"
+    ):
         launcher.check([make_host("a").model_copy(update={"target": "A\x1b"})])
     for selector in ("", "  ", "a=b\n", "a;b", "x" * 1025):
         with pytest.raises(InputError, match="label selector"):
