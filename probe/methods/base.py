@@ -33,6 +33,9 @@ class VisitContext:
     """How many hosts the scan has."""
     beside: int
     """How many other links of the round are measured at the same time."""
+    patient: bool = True
+    """Whether a first answer is waited for as long as any; else only as long as those that came suggest, for the
+    link is tried again later."""
 
 
 class Method(Protocol):

@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from netprobe.core.documents.scan import Measurement
 from netprobe.probe.agent.messages import SAMPLE_BYTES, ProtocolError
 from netprobe.probe.agent.stamp.packet import PACKET_BYTES
@@ -25,6 +27,9 @@ from netprobe.probe.records.samples import NS_PER_S, SampleColumns
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 _UDP_BYTES = 8
 _EXTRA_PROBES = 2  # the warm-up and the flush
+LEAST_PATIENCE_NS, PATIENCE_RATIO = 150_000_000, 4
+"""A visit that can be made again gives up when nothing came for so long, and for so many times the longest link's
+round trip, so that a host that never answers does not hold up the round."""
 
 
 class Stamp:
@@ -35,6 +40,7 @@ class Stamp:
         self._members: Sequence[Member] = ()
         self._ports = SourcePorts(options.source_ports)
         self._within_ns = round(self.deadline_s * NS_PER_S)
+        self._longest_ns = 0
         self._targets: dict[int, str] = {}
         self._sources: dict[int, str] = {}
 
@@ -77,9 +83,12 @@ class Stamp:
         self, src: Member, dst: Member, context: VisitContext, avoid: list[int]
     ) -> dict[str, Any]:
         assert src.connection is not None
+        patience = {"patience_ns": self._patience_ns(context)}
         message = self._task(dst) | {"source": src.address, "ssid": _ssid(src, context), "avoid": avoid}
-        answer = await src.connection.request(message, self.deadline_s)
-        return self._fields(checked_answer(answer, self._options.probes_per_visit), dst)
+        answer = await src.connection.request(message | patience, self.deadline_s)
+        fields = checked_answer(answer, self._options.probes_per_visit)
+        self._note_longest([fields])
+        return self._fields(fields, dst)
 
     @property
     def at_once(self) -> bool:
@@ -96,7 +105,7 @@ class Stamp:
         if source is None:
             self._sources[src.index] = source = _encode(src.address)
         return src.connection.submit(
-            f'{target},"source":{source},"ssid":{_ssid(src, context)}',
+            f'{target},"source":{source},"ssid":{_ssid(src, context)},"patience_ns":{self._patience_ns(context)}',
             take,
             samples=self._options.probes_per_visit,
             within_ns=self._within_ns,
@@ -115,10 +124,26 @@ class Stamp:
             self._options.probes_per_visit,
             within_ns=self._within_ns,
         )
+        self._note_longest([fields for fields in found if not isinstance(fields, ProtocolError)])
         for (dst, _answer), fields in zip(answers, found, strict=True):
             if not isinstance(fields, ProtocolError):
                 self._fields(fields, dst)
         return found
+
+    def _note_longest(self, fields: Sequence[dict[str, Any]]) -> None:
+        """How long the shortest round trip of a link was, at most."""
+        read = [one for one in fields if has_samples(one)]
+        if read:
+            starts = np.array([one["start"] for one in read])
+            shortest = np.minimum.reduceat(read[0]["samples"].rtt, starts)
+            self._longest_ns = max(self._longest_ns, int(shortest.max()))
+
+    def _patience_ns(self, context: VisitContext) -> int:
+        """How long a first answer is waited for after the last probe."""
+        timeout_ns = round(self._options.timeout_s * NS_PER_S)
+        if context.patient or not self._longest_ns:
+            return timeout_ns
+        return min(timeout_ns, max(LEAST_PATIENCE_NS, PATIENCE_RATIO * self._longest_ns))
 
     def _task(self, dst: Member) -> dict[str, Any]:
         """What every host that probes ``dst`` is told."""

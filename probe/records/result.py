@@ -159,7 +159,9 @@ def _scanned(outcomes: Sequence[HostOutcome], visits: Sequence[VisitResult]) -> 
     # A visit without a reading is rare: only what is known of its link is looked at.
     unread = dict.fromkeys(_link(visit) for visit in visits if not visit.has_reading)
     of_those = [visit for visit in visits if _link(visit) in unread] if unread else []
-    reasons = {_link(visit): visit.reason for visit in of_those if visit.reason is not None}
+    # What a visit met says more than why another one was not made.
+    reasons = {_link(v): v.reason for v in sorted(of_those, key=lambda v: v.tried) if v.reason is not None}
+    tried = {_link(visit) for visit in of_those if visit.tried}
     read = {_link(visit) for visit in of_those if visit.has_reading}
     missing_of: dict[int, list[tuple[str, int, int]]] = {}
     for link in unread:
@@ -176,6 +178,7 @@ def _scanned(outcomes: Sequence[HostOutcome], visits: Sequence[VisitResult]) -> 
             missing = [link for link in missing_of[i] if link[0] == first]
             peers = sorted({dst if src == i else src for _id, src, dst in missing})
             named = listed([outcomes[j].host.name for j in peers], 3)
+            missing.sort(key=lambda link: link not in tried)
             why = next((reasons[link] for link in missing if link in reasons), "not measured")
             what = "reading" if first == RTT else first
             status, reason = "partial", f"no {what} with {named}: {why}"

@@ -43,6 +43,8 @@ class VisitResult:
     reason: str | None = None
     goodput: GoodputReading | None = None
     path: PathReading | None = None
+    tried: bool = True
+    """Whether its source was asked to; not kept in documents."""
     samples: Samples = NO_SAMPLES
     start: int = 0
     stop: int = 0

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from netprobe.probe.records.visits import VisitResult
 from netprobe.probe.rounds.circle import Link, Rounds, two_passes
+from netprobe.probe.rounds.leaving import Leaving
+
+FUTILE_ROUNDS = 3
+"""After so many rounds of a try without any reading the others are left out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,6 +21,8 @@ class Results:
     hosts: int
     alive: frozenset[int]
     """Hosts whose agents are up now; links of other hosts cost no time and give a reason only."""
+    silent: frozenset[int] = frozenset()
+    """Those of them whose agents answer nothing at the moment."""
     visits: Sequence[VisitResult]
     """Every visit of this phase so far, in the order in which they ended."""
     elapsed_s: float = 0.0
@@ -67,35 +73,49 @@ class RoundRobin:
 
 
 class Retrying:
-    """Another chooser's rounds, and after its end again the links that gave no reading while both ends live.
+    """Another chooser's rounds without the hosts that left them, and after its end again what gave no reading.
 
-    Retries come in rounds of disjoint links of their own, the quiet end of a phase: what a busy moment took
-    away may be there then.
+    Then each host that left is tried once, by one link; those that answer are back. After that the links that gave
+    no reading, both of whose ends live and did not leave, are visited again, in rounds of disjoint links: the quiet
+    end of a phase, what a busy moment took away may be there then. A try ends when some rounds in a row gave nothing.
     """
 
-    def __init__(self, chooser: Chooser, retries: int) -> None:
+    def __init__(self, chooser: Chooser, retries: int, leaving: Leaving | None = None) -> None:
         self._chooser = chooser
         self._left = retries
+        self._leaving = leaving if leaving is not None else Leaving()
+        self._trials = retries > 0
+        self._ended = False
         self._rounds: list[list[Link]] = []
+        self._futile = 0
+        self._asked: set[Link] = set()
+        self._read = 0
         self._added = Extent(rounds=0, links=0)
+        self.patient = False
+        """Whether the links of the last round are not visited again: they are given all their time."""
 
     def next_round(self, results: Results) -> Sequence[Link] | None:
-        """The other chooser's round while it has one; then the retries, a set of rounds a try."""
-        if not self._rounds:
-            links = self._chooser.next_round(results) if self._added.rounds == 0 else None
+        """A check of a suspect, the other chooser's round while it has one, trials, then the retries."""
+        self._leaving.take_in(results.visits, results.alive)
+        self.patient = self._ended
+        if not self._ended:
+            if checks := self._leaving.checks(results.alive - results.silent):
+                self._add([checks])
+                return checks
+            links = self._chooser.next_round(replace(results, alive=results.alive - self._leaving.hosts))
             if links is not None:
                 return links
-            if self._left == 0:
-                return None
-            self._left -= 1
-            self._rounds = disjoint_rounds(_without_reading(results))
-            if not self._rounds:
-                self._left = 0
-                return None
-            self._added = Extent(
-                rounds=self._added.rounds + len(self._rounds),
-                links=self._added.links + sum(map(len, self._rounds)),
-            )
+            self._ended = self.patient = True
+        if self._rounds and self._is_futile(results):
+            self._rounds = []
+        if not self._rounds:
+            self._rounds = self._more(results)
+            self._add(self._rounds)
+            self._futile = 0
+        if not self._rounds:
+            return None
+        self._asked = set(self._rounds[0])
+        self._read = len(results.visits)
         return self._rounds.pop(0)
 
     def extent(self) -> Extent | None:
@@ -104,6 +124,37 @@ class Retrying:
         if extent is None:
             return None
         return Extent(rounds=extent.rounds + self._added.rounds, links=extent.links + self._added.links)
+
+    def _more(self, results: Results) -> list[list[Link]]:
+        """The rounds of the trials, then those of each try."""
+        if self._trials:
+            self._trials = False
+            if rounds := disjoint_rounds(self._leaving.trials(results.alive)):
+                return rounds
+        if self._left == 0:
+            return []
+        self._left -= 1
+        rounds = disjoint_rounds(
+            link for link in _without_reading(results) if self._leaving.why_not(link) is None
+        )
+        if not rounds:
+            self._left = 0
+        return rounds
+
+    def _is_futile(self, results: Results) -> bool:
+        """Whether the last few rounds of a try gave no reading at all."""
+        read = any(
+            visit.has_reading
+            for visit in results.visits[self._read :]
+            if Link(visit.src, visit.dst) in self._asked
+        )
+        self._futile = 0 if read else self._futile + 1
+        return self._futile >= FUTILE_ROUNDS
+
+    def _add(self, rounds: Sequence[Sequence[Link]]) -> None:
+        self._added = Extent(
+            rounds=self._added.rounds + len(rounds), links=self._added.links + sum(map(len, rounds))
+        )
 
 
 def disjoint_rounds(links: Iterable[Link]) -> list[list[Link]]:

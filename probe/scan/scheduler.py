@@ -18,6 +18,7 @@ from netprobe.probe.records.options import ScanOptions
 from netprobe.probe.records.visits import VisitResult, spent_s
 from netprobe.probe.rounds.chooser import Chooser, Results, Retrying
 from netprobe.probe.rounds.circle import Link
+from netprobe.probe.rounds.leaving import Leaving
 from netprobe.probe.scan.phase import Phase, links_at_once
 from netprobe.probe.scan.visiting import Round
 
@@ -56,6 +57,7 @@ class Scheduler:
         self._earlier_s = max((visit.started_s + visit.duration_s for visit in resumed), default=0.0)
         self._began = clock()
         self._under_way: list[Round] = []
+        self._suspects: frozenset[int] = frozenset()
         self._finished = self._count_finished()
 
     async def run(self) -> None:
@@ -86,7 +88,13 @@ class Scheduler:
     async def _run_phase(self, phase: Phase, unable: Mapping[int, str]) -> None:
         measurement = phase.method.measurement
         id_ = measurement.id
-        chooser = Retrying(phase.chooser, self._options.retries)
+        cost = phase.method.cost()
+        leaving = Leaving(
+            [member.outcome.host.name for member in self.fleet.members],
+            late_s=2 * cost.seconds + LATE_S if cost.paced else None,
+            suspects=self._suspects,
+        )
+        chooser = Retrying(phase.chooser, self._options.retries, leaving)
         began, done = self._clock(), 0
         seen = [visit for visit in self.visits if visit.measurement == id_]
         # What the scan that this one continues took of a budget of time is gone.
@@ -96,15 +104,22 @@ class Scheduler:
             results = Results(
                 hosts=len(self.fleet.members),
                 alive=alive,
+                silent=frozenset(member.index for member in self.fleet.members if self._is_silent(member)),
                 visits=seen,
                 elapsed_s=spent + self._clock() - began,
             )
             # In a thread: forming groups of a large fleet takes seconds, and agents without pings for so long end.
             links = await asyncio.to_thread(chooser.next_round, results)
+            for text in leaving.news():
+                self._on_event(ScanWarning(text=f"{id_}: {text}"))
             if links is None:
+                self._suspects |= leaving.hosts
                 return
             for together in _split(self._unfinished(id_, links), links_at_once(phase, self._options)):
-                await self._round(phase.method, measurement, together, unable, seen)
+                why_not = functools.partial(
+                    self._why_not, unable=unable, leaving=None if chooser.patient else leaving
+                )
+                await self._round(phase.method, measurement, together, why_not, seen, patient=chooser.patient)
                 self.rounds += 1
                 done += len(together)
                 self._tell_round(id_, chooser, done, self._clock() - began)
@@ -114,14 +129,16 @@ class Scheduler:
         method: Method,
         measurement: Measurement,
         links: Sequence[Link],
-        unable: Mapping[int, str],
+        reason_of: Callable[[Link], str | None],
         seen: list[VisitResult],
+        *,
+        patient: bool,
     ) -> None:
         """Visit ``links``; ``seen`` grows. A visit whose source is silent is left behind, and ends when it does."""
-        why_not = [self._why_not(link, unable) for link in links]
+        why_not = [reason_of(link) for link in links]
         if None not in why_not and any(map(self._silent, links)):
             await self._wait_for_silent(links)
-            why_not = [self._why_not(link, unable) for link in links]
+            why_not = [reason_of(link) for link in links]
         members = self.fleet.members
 
         def deliver(visits: Sequence[VisitResult]) -> None:
@@ -131,7 +148,9 @@ class Scheduler:
         round_ = Round(
             method,
             measurement,
-            VisitContext(round=self.rounds, hosts=len(members), beside=max(0, why_not.count(None) - 1)),
+            VisitContext(
+                round=self.rounds, hosts=len(members), beside=max(0, why_not.count(None) - 1), patient=patient
+            ),
             clock=self._clock,
             zero_s=self._began - self._earlier_s,
             deliver=deliver,
@@ -178,8 +197,8 @@ class Scheduler:
         members = self.fleet.members
         return self._is_silent(members[link.src]) or self._is_silent(members[link.dst])
 
-    def _why_not(self, link: Link, unable: Mapping[int, str]) -> str | None:
-        """Why a link cannot be visited now; None when it can."""
+    def _why_not(self, link: Link, unable: Mapping[int, str], leaving: Leaving | None) -> str | None:
+        """Why a link cannot be visited now, or is left out; None when it can."""
         ends = self.fleet.members[link.src], self.fleet.members[link.dst]
         for member in ends:
             if not member.up or member.connection is None:
@@ -189,7 +208,7 @@ class Scheduler:
         for member in ends:
             if self._is_silent(member):
                 return f"{member.outcome.host.name}: its agent is silent"
-        return None
+        return None if leaving is None else leaving.why_not(link)
 
     async def _wait_for_silent(self, links: Sequence[Link]) -> None:
         """Until it is known of every silent host whether it hangs: nothing else is left to do."""

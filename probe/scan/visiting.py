@@ -85,7 +85,7 @@ class Round:
             visit = Visit(self, src, dst, self._clock())
             self.pending.add(visit)
             if why_not is not None:
-                visit.take([{"reason": why_not}])
+                visit.take([{"reason": why_not, "tried": False}])
             elif self._submits is None:
                 visit.task = asyncio.create_task(_coroutine(self._method, src, dst, self._context))
                 visit.task.add_done_callback(visit.take_task)
@@ -189,10 +189,11 @@ class Round:
         elif isinstance(outcome, TimeoutError):
             reason = f"the agent gave no result within {self._method.deadline_s:.1f} s"
         else:
-            return [{"reason": f"{visit.src.outcome.host.name}: {outcome}"}]
+            tried = not isinstance(outcome, AgentLostError)
+            return [{"reason": f"{visit.src.outcome.host.name}: {outcome}", "tried": tried}]
         if visit.src.connection is not None:
             visit.src.connection.lose(reason)
-        return [{"reason": f"{visit.src.outcome.host.name}: {reason}"}]
+        return [{"reason": f"{visit.src.outcome.host.name}: {reason}", "tried": False}]
 
 
 def _is_fault(outcome: object) -> bool:

@@ -12,7 +12,7 @@ import pytest
 from netprobe.core.hosts import read_hosts_file
 from netprobe.lab import Lab, parse_spec, temporary
 from netprobe.probe.launchers.via import parse_via
-from netprobe.probe.records.events import AgentsUp, Event
+from netprobe.probe.records.events import AgentsUp, Event, ScanWarning
 from netprobe.probe.records.options import ScanOptions
 from netprobe.probe.scan.session import run_scan
 
@@ -61,6 +61,28 @@ def test_a_namespace_that_is_not_there_is_said_and_the_rest_is_scanned(lab: Lab)
     scan = run_scan(hosts, parse_via("ip netns exec {target}"), options).scan
     assert [host.status for host in scan.hosts] == ["ok", "unreachable", "ok"]
     assert scan.hosts[1].reason == "there is no network namespace no-such-namespace"
+
+
+def test_a_host_whose_probes_are_dropped_is_waited_for_a_few_times_only() -> None:
+    spec = "{name: silent, racks: [6, 6], shuffle: false, faults: [{host: rack0/1, down: true}]}"
+    warnings: list[str] = []
+
+    def note(event: Event) -> None:
+        if isinstance(event, ScanWarning):
+            warnings.append(event.text)
+
+    with temporary(parse_spec(spec), seed=3) as lab:
+        options = ScanOptions(probes_per_visit=20, python=sys.executable, audit=False)
+        hosts = read_hosts_file(lab.hosts_path)
+        scan = run_scan(hosts, parse_via(lab.via_template), options, on_event=note).scan
+        down = next(i for i, host in enumerate(hosts) if host.name == "r0h1")
+    well = [i for i in range(12) if i != down]
+    assert np.isfinite(scan.rtt_s.p10[np.ix_(well, well)]).sum() == 110
+    assert np.isnan(scan.rtt_s.p10[down]).all() and scan.status == "partial"
+    # Before, all of its 22 links were waited for, and then again.
+    assert sum(visit.sent > 0 and visit.received == 0 for visit in scan.visits) <= 5
+    (left,) = [text for text in warnings if "leaves the rounds" in text]
+    assert left.startswith(f"rtt: {hosts[down].name} leaves the rounds")
 
 
 SSH_SCAN = """
