@@ -86,7 +86,7 @@ def make_host(
 
 
 def check_hosts(hosts: Sequence[Host], *, source: str | None = None) -> tuple[Host, ...]:
-    """Refuse an empty list, a name twice and a target or address that stands for two hosts."""
+    """Refuse an empty list, a name twice and a target or address that names two hosts."""
     if not hosts:
         raise HostsError("no host in it: write one host a line", source=source)
     if len(hosts) > MAX_HOSTS:
@@ -99,7 +99,7 @@ def check_hosts(hosts: Sequence[Host], *, source: str | None = None) -> tuple[Ho
                 continue
             if value in seen:
                 fault = (
-                    f"host name {value!r} stands there twice: list each host once"
+                    f"host name {value!r} is listed twice: list each host once"
                     if what == "name"
                     else f"hosts {seen[value]!r} and {host.name!r} have the same {what} {value!r}"
                 )

@@ -54,7 +54,7 @@ LAB_BYTES = (256_000, 32_000_000)
 
 @dataclass(frozen=True, kw_only=True)
 class ChainOptions:
-    """What the stages are told. ``last`` is the stage after which to stop; capacity goes with the map.
+    """The options of the stages. ``last`` is the stage after which to stop; capacity goes with the map.
 
     ``verify`` runs the order on the hosts at the end; None does not.
     """
@@ -290,7 +290,7 @@ def run_chain_on_lab(
     on_event: OnEvent = ignore,
     on_stage: Callable[[Stage], None] = lambda _stage: None,
 ) -> Chain:
-    """The chain on a lab that is made for it and removed whatever happens; scored against the truth."""
+    """The chain on a lab that is made for it and always removed; scored against the truth."""
     # This Python rather than whatever python3 the PATH finds: the lab's hosts are this machine.
     python = options.scan.python or shlex.quote(sys.executable)
     options = replace(options, scan=replace(options.scan, python=python))

@@ -45,7 +45,7 @@ def export_hostfile(
     """The plan's hosts in rank order.
 
     ``hosts`` (default: the plan's own) gives slots and launcher names; it must hold the same hosts. ``by_node``
-    deals the ranks out to hosts with several slots in turn. ``require_all`` refuses a plan in which a host has no
+    distributes the ranks to hosts with several slots in turn. ``require_all`` refuses a plan in which a host has no
     rank. Raises InputError for a plan of another kind, an unknown format, or what the format cannot express.
     """
     if not isinstance(plan, OrderPlan):

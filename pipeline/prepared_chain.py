@@ -102,7 +102,7 @@ class PreparedChain(Protocol):
 
 
 def prepare_chain(request: ChainRequest, *, on_note: Callable[[str], None] = _ignore_text) -> PreparedChain:
-    """Read and check what was asked for. Raises InputError, InfeasibleError and DocumentError.
+    """Read and check the request. Raises InputError, InfeasibleError and DocumentError.
 
     ``on_note`` receives lines about hosts that are left out.
     """

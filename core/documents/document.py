@@ -120,7 +120,7 @@ def write_document(document: Document, path: Path) -> None:
 
 
 def side_path(path: Path) -> Path:
-    """Where the large matrices of the document at ``path`` stand."""
+    """Where the large matrices of the document at ``path`` are."""
     return path.with_name(path.name + ".npz")
 
 

@@ -76,7 +76,7 @@ class AsymmetricLink(Record):
 
 
 class Outliers(Record):
-    """What stands out, largest effect first; lists of links end after 100, the counts are of all."""
+    """The outliers, largest effect first; lists of links end after 100, the counts are of all."""
 
     hosts: list[SlowHost] = Field(default_factory=list)
     links: list[SlowLink] = Field(default_factory=list)
@@ -121,7 +121,7 @@ class BetaLayer(FittedLayer):
     distance_s_per_byte: Matrix
     heights_s_per_byte: list[float | None]
     outliers: Outliers | None = None
-    """What stands out of the goodput, where the map's own ``outliers`` are those of RTT."""
+    """The outliers of the goodput, where the map's own ``outliers`` are those of RTT."""
 
     @property
     def distance(self) -> FloatMatrix:
@@ -159,7 +159,7 @@ class Map(Document):
     schema_: str = Field(default="netprobe.map/1.0", alias="schema")
     hosts: list[ScannedHost]
     unplaced: list[str] = Field(default_factory=list)
-    """Hosts without a reading; they stand in no group."""
+    """Hosts without a reading; they are in no group."""
     layers: Layers
     grouping: Grouping
     groups: list[Group]
@@ -188,7 +188,7 @@ class Map(Document):
         if len(set(grouped)) != len(grouped):
             raise ValueError("a host is in two groups")
         if set(grouped) | set(self.unplaced) != names or set(grouped) & set(self.unplaced):
-            raise ValueError("each host must stand in one group or in unplaced")
+            raise ValueError("each host must be in one group or in unplaced")
         if len({group.id for group in self.groups}) != len(self.groups):
             raise ValueError("two groups have the same id")
         if any(not group.hosts or group.leader not in group.hosts for group in self.groups):

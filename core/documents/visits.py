@@ -66,7 +66,7 @@ class GoodputReading(Record):
 
 
 class PathReading(Record):
-    """The way of a link's packets, by TTL."""
+    """The path of a link's packets, by TTL."""
 
     hops: int | None = Field(default=None, ge=1, le=255)
     """Routers on the path and the destination itself (1: neighbours); null where it did not answer."""
@@ -194,7 +194,7 @@ class VisitTable(Sequence[Visit]):
         return [None if code < 0 else self.texts[code] for code in self.columns[key].tolist()]
 
     def distinct(self, key: str) -> set[str]:
-        """The texts that stand in a column."""
+        """The texts of a column."""
         return {self.texts[code] for code in np.unique(self.columns[key]).tolist() if code >= 0}
 
     def record(self, place: int) -> dict[str, Any]:
@@ -216,7 +216,7 @@ def _validate(value: Any, info: ValidationInfo) -> VisitTable:
     if isinstance(value, dict):
         context = info.context or {}
         if "folder" not in context:
-            raise ValueError("visits stand in a side file, and no folder was given to find it in")
+            raise ValueError("visits are in a side file, and no folder was given to find it in")
         return _loaded(value, context["folder"])
     if isinstance(value, list) and all(isinstance(one, Visit) for one in value):
         visits = value

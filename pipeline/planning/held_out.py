@@ -115,7 +115,7 @@ def _parent_in_folder(map_file: Path, map_: Map) -> tuple[Scan | None, str]:
     """The map's parent among the scans in its folder, scan.json first; None and the reason if it is not there."""
     first = map_file.parent / files.SCAN
     others = sorted(path for path in map_file.parent.glob("*scan*.json") if path != first)
-    why = f"no {files.SCAN} is beside the map"
+    why = f"no {files.SCAN} is in the map's folder"
     for path in (first, *others[: MOST_SCANS - 1]):
         try:
             # Only regular files: reading from a pipe would block.
@@ -151,7 +151,7 @@ def _folds(
     count = len(placed)
     total = count * (count - 1) // 2
     if held_out is False:
-        return (), 0, "not asked for"
+        return (), 0, "not requested"
     if "beta" in layers:
         # The two cells of a pair are two links: one does not show how well the other was measured.
         return (
@@ -163,7 +163,7 @@ def _folds(
         return (
             (),
             0,
-            f"not done above {MOST_HOSTS} hosts unless asked for (--held-out): it denoises twice more",
+            f"not done above {MOST_HOSTS} hosts unless requested (--held-out): it denoises twice more",
         )
     if count < 3:
         return (), 0, "cannot tell: fewer than three hosts have no orders to tell apart"
@@ -201,7 +201,11 @@ def _folds(
         slow_links = links[3] if len(links) > 3 else None
         folds.append(Fold(denoised=links[0], search=links[1], unseen=links[2], slow=slow_links))
     lacking = f"; {total - pairs} of {total} pairs lack one" if pairs < total else ""
-    return tuple(folds), pairs, f"each pair's two readings, one sought on and one priced, both ways{lacking}"
+    return (
+        tuple(folds),
+        pairs,
+        f"each pair's two readings, one searched on and one priced, both ways{lacking}",
+    )
 
 
 def _half(part: FloatMatrix, mask: NDArray[np.bool_]) -> FloatMatrix:

@@ -1,4 +1,4 @@
-"""scan or map -> evaluation: what its distances and its groups are worth, against where the hosts really are."""
+"""scan or map -> evaluation: its distances and its groups against where the hosts really are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What identifies this host, whatever the names it is reached by."""
+"""What identifies this host, under any name it is reached by."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 def read_identity() -> dict[str, str]:
     """``boot_id`` (of the running kernel) and ``netns`` (the network namespace's inode); "" where hidden.
 
-    Two agents with both the same and an address in common stand on one network stack. Neither alone tells:
+    Two agents with both the same and an address in common are on one network stack. Neither alone tells:
     containers share a boot, and every machine's first namespace has the same number.
     """
     try:

@@ -74,7 +74,7 @@ class Agent:
         except BaseException as error:
             sys.stderr.write("netprobe agent: %s\n" % error)
             code = 1
-        os._exit(code)  # sockets and all, whatever the other threads are doing
+        os._exit(code)  # sockets and all, also while other threads run
 
     def _do(self, message: dict[str, Any]) -> None:
         """Run a task; one that must not block others gets its own thread."""

@@ -59,7 +59,7 @@ class ProtocolError(Exception):
 
 
 def marker(nonce: str) -> bytes:
-    """The line an agent writes before its first frame; whatever a login shell printed comes before it."""
+    """The line an agent writes before its first frame; anything a login shell printed comes before it."""
     return MARKER_PREFIX + nonce.encode("ascii") + b"\n"
 
 

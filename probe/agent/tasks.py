@@ -3,7 +3,7 @@
 A task is a function ``task(message, resources) -> (answer, samples)``. ``message`` comes from the controller;
 ``answer`` is a message without its id; ``samples`` are (sequence number, sent at, RTT) in ns for a frame of
 their own, or None. ``resources`` is a dictionary that lives as long as the agent, for what outlasts a task
-(an open port, a server). An OSError or ValueError it raises is the task's failure, told to the controller.
+(an open port, a server). An OSError or ValueError it raises is the task's failure, reported to the controller.
 A module is imported when its first task comes: an agent with few tasks stays small.
 """
 

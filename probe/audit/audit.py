@@ -27,7 +27,7 @@ STEAL_RATIO = 0.05
 LATE_S = 0.005
 MANY_COPIES = 0.02
 """Share of a host's probes that are answered twice, from which on it is told."""
-"""A median sleep that ends this much late: paced probes leave in bursts, user-space stamps are worth nothing."""
+"""A median sleep that ends this much late: paced probes leave in bursts, user-space stamps are useless."""
 SLOW_CLOCKS = frozenset({"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"})
 _MOST = 1 << 62
 
@@ -46,12 +46,12 @@ class ScanAudit:
         self._memory: dict[str, Any] = {}
 
     async def start(self) -> None:
-        """Ask all hosts, and this machine."""
+        """Examine all hosts, and this machine."""
         self.controller = await asyncio.to_thread(self._own)
         self._keep(await audit_fleet(self._fleet.members, programs=self._programs))
 
     async def end(self) -> None:
-        """Ask those that are left."""
+        """Examine those that are left."""
         own = await asyncio.to_thread(self._own)
         if own is not None and self.controller is not None:
             self.controller = joined(self.controller, own)

@@ -47,7 +47,7 @@ def experiments(groups: Sequence[Sequence[int]], *, repeats: int = 2, at_once: i
                 near = list(members)
                 if repeat % 2 and len(near) >= 4:
                     near = near[::2]
-                # Peers move on from repeat to repeat, so that one sick host does not spoil all of them.
+                # Peers move on from repeat to repeat, so that one faulty host does not affect all of them.
                 far = [others[(i + repeat) % len(others)] for i in range(len(near[:MAX_FLOWS]))]
                 ends = list(zip(near[:MAX_FLOWS], far, strict=True))
                 found.append(Experiment(kind="up", group=group, flows=tuple(ends)))

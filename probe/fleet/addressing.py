@@ -31,7 +31,7 @@ class Chosen:
 
 
 def check_given(hosts: Sequence[Host], options: ScanOptions) -> None:
-    """Refuse, before anything starts, addresses of the hosts file that cannot be probed as was asked.
+    """Refuse, before anything starts, addresses of the hosts file that cannot be probed as requested.
 
     Names are resolved later, and cost their hosts only. Raises InputError that lists every fault.
     """
@@ -41,7 +41,7 @@ def check_given(hosts: Sequence[Host], options: ScanOptions) -> None:
         parsed = None if host.address is None else _plain(host.address)
         if parsed is None:
             continue
-        fault = _no_host(parsed) or _not_asked_for(parsed, options)
+        fault = _no_host(parsed) or _not_requested(parsed, options)
         if fault is not None:
             faults.append(f"{host.name}: {fault}")
         by_family.setdefault(parsed.version, f"{host.name} has {parsed}")
@@ -94,7 +94,7 @@ def choose_addresses(
             addresses[name] = of_family[0]
         elif name in given:
             failures[name] = (
-                f"its address {candidates[0]} is no IPv{family} address, and IPv{family} is probed on all hosts"
+                f"its address {candidates[0]} is not an IPv{family} address, and IPv{family} is probed on all hosts"
             )
         else:
             failures[name] = _why_none(reports[name], seen, options, family)
@@ -115,7 +115,7 @@ def _given(
     usable: list[str] = []
     faults: list[str] = []
     for parsed in sorted(found, key=lambda a: a.version):
-        fault = _no_host(parsed) or _not_asked_for(parsed, options) or _not_on(parsed, entries, options)
+        fault = _no_host(parsed) or _not_requested(parsed, options) or _not_on(parsed, entries, options)
         if fault is None and parsed.is_loopback and literal is None and not local:
             fault = (
                 f"its address {text!r} is {parsed} on the controller, which every host has for itself: "
@@ -131,7 +131,7 @@ def _given(
 def _no_host(parsed: Address) -> str | None:
     """Why packets to an address reach no one host; None where they may."""
     if parsed.is_unspecified or parsed.is_multicast or parsed == _BROADCAST:
-        return f"its address {parsed} is no address of one host"
+        return f"its address {parsed} is not the address of one host"
     if parsed.is_link_local:
         return f"its address {parsed} is link-local: give one that needs no interface"
     if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
@@ -139,10 +139,11 @@ def _no_host(parsed: Address) -> str | None:
     return None
 
 
-def _not_asked_for(parsed: Address, options: ScanOptions) -> str | None:
+def _not_requested(parsed: Address, options: ScanOptions) -> str | None:
     """Which option forbids an address; None where none does."""
     if options.family is not None and parsed.version != _VERSIONS[options.family]:
-        return f"its address {parsed} is no IPv{_VERSIONS[options.family]} address, which --{options.family} asks for"
+        version = _VERSIONS[options.family]
+        return f"its address {parsed} is not an IPv{version} address, which --{options.family} asks for"
     if options.subnet is not None:
         network = ipaddress.ip_network(options.subnet, strict=False)
         if parsed.version != network.version or parsed not in network:
@@ -151,7 +152,7 @@ def _not_asked_for(parsed: Address, options: ScanOptions) -> str | None:
 
 
 def _not_on(parsed: Address, entries: Sequence[AddressEntry], options: ScanOptions) -> str | None:
-    """Whether an address is known not to be on the interface that was asked for."""
+    """Whether an address is known not to be on the requested interface."""
     if options.interface is None:
         return None
     there = [entry.address for entry in entries if entry.interface == options.interface]
@@ -188,7 +189,7 @@ def _candidates(entries: Sequence[AddressEntry], seen: Counter[str], options: Sc
 
 
 def _family(usable: Mapping[str, Sequence[str]], options: ScanOptions) -> int:
-    """One family for all: as asked, or IPv4 unless only IPv6 is there for every host."""
+    """One family for all: as requested, or IPv4 unless only IPv6 is there for every host."""
     if options.family is not None:
         return _VERSIONS[options.family]
     having = {v: sum(any(_version(a) == v for a in c) for c in usable.values()) for v in (4, 6)}
@@ -202,11 +203,11 @@ def _version(address: str) -> int:
 def _why_none(entries: Sequence[AddressEntry], seen: Counter[str], options: ScanOptions, family: int) -> str:
     listed = ", ".join(e.address for e in entries[:4]) or "none"
     shared = [e.address for e in entries if seen[e.address] > 1]
-    asked = [f"in {options.subnet}"] if options.subnet else []
-    asked += [f"on interface {options.interface}"] if options.interface else []
-    text = f"no IPv{family} address to probe {' '.join(asked)}".rstrip() + f": it has {listed}"
+    requested = [f"in {options.subnet}"] if options.subnet else []
+    requested += [f"on interface {options.interface}"] if options.interface else []
+    text = f"no IPv{family} address to probe {' '.join(requested)}".rstrip() + f": it has {listed}"
     if shared:
-        text += f" ({', '.join(shared[:3])} stands on more than one host)"
+        text += f" ({', '.join(shared[:3])} is on more than one host)"
     return text + "; give it an address in the hosts file"
 
 

@@ -75,7 +75,7 @@ def parse_hello(message: dict[str, Any]) -> Hello:
     version = message.get("protocol")
     if version != messages.PROTOCOL:
         raise ProtocolError(
-            f"the agent speaks version {_text(version)} of the protocol and this netprobe version "
+            f"the agent has version {_text(version)} of the protocol and this netprobe version "
             f"{messages.PROTOCOL}: use the same netprobe at both ends"
         )
     entries = message.get("addresses")
@@ -137,7 +137,7 @@ class Connection:
         try:
             kind, body = await asyncio.wait_for(read_frame(self.channel.reader), timeout_s)
             if kind != messages.JSON_FRAME:
-                raise ProtocolError("the first frame is no message")
+                raise ProtocolError("the first frame is not a message")
             hello = parse_hello(messages.parse_json(body))
         except ProtocolError as error:
             raise AgentLostError(f"no netprobe agent answers: {error}") from None
@@ -227,7 +227,7 @@ class Connection:
             self._on_lost(reason)
 
     async def stop(self) -> None:
-        """End the connection; the agent is asked to quit, not waited for."""
+        """End the connection; the agent is sent a quit, and not waited for."""
         self._on_lost = None
         for task in self._tasks:
             task.cancel()
@@ -275,14 +275,14 @@ class Connection:
             pending.take(message)
 
     def _take_samples(self, body: bytes) -> None:
-        """Of a request under way, and as many as were asked for."""
+        """Of a request under way, and as many as were requested."""
         pending = self._waiting.get(messages.samples_task(body))
         if pending is None:
             self._count_stray()  # of a request that was given up
             return
         most = messages.SAMPLES_HEADER_BYTES + pending.samples * messages.SAMPLE_BYTES
         if len(body) > most or pending.came is not None:
-            raise ProtocolError(f"more samples than the {pending.samples} it was asked for")
+            raise ProtocolError(f"more samples than the {pending.samples} it was requested to send")
         pending.came = body[messages.SAMPLES_HEADER_BYTES :]
         self._fresh.append(pending)
 
@@ -300,7 +300,7 @@ class Connection:
         grown = self._strays + (now - self._strays_at) * STRAYS_PER_S
         self._strays, self._strays_at = min(MAX_STRAYS, grown) - 1, now
         if self._strays < 0:
-            raise ProtocolError("more messages than it was asked for")
+            raise ProtocolError("more messages than it was requested to send")
 
     async def _keep_pinging(self) -> None:
         loop = asyncio.get_running_loop()

@@ -34,7 +34,7 @@ _CONNECT_S = 8.0
 _LEAD_S = 0.05
 _COLLECT_S = 1.0
 _CLOSE_S = 1.0
-"""Short: it may stand between Ctrl-C and the end."""
+"""Short: the end after Ctrl-C may wait for it."""
 _LIMIT = 1 << 62
 
 

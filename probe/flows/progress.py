@@ -1,4 +1,4 @@
-"""How many bytes of a flow had arrived when, the rate over a window of it, and whether that can be told. No I/O."""
+"""How many bytes of a flow had arrived when, the rate over a window of it, and whether that is known. No I/O."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def too_few_to_time(arrived: float, seconds: float, reads: Sequence[int]) -> str
 
 
 def is_short(arrived: float, seconds: float, moments: int, reads: Sequence[int]) -> bool:
-    """Whether a rate is doubtful for want of bytes, time, moments of arrival, or a stream's own reads."""
+    """Whether a rate is doubtful for lack of bytes, time, moments of arrival, or a stream's own reads."""
     few = arrived < SHORT_BYTES or moments < MIN_READS
     return few or seconds < SHORT_S - 1e-9 or min(reads, default=0) < MIN_STREAM_READS
 

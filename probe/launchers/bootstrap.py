@@ -108,7 +108,7 @@ class Payload:
         except ValueError:
             words = []
         if not words:
-            raise InputError(f"--python {text!r} is no command")
+            raise InputError(f"--python {text!r} is not a command")
         command = [*words, "-ISB", "-c", STAGE0]
         return command if self.setup is None else ["sh", "-c", SETUP, "netprobe-setup", self.setup, *command]
 

@@ -16,7 +16,7 @@ from netprobe.probe.launchers.listener import MAX_STRANGERS, DialListener, Invit
 from netprobe.probe.launchers.shared_process import DialChannel, SharedProcess, lines_naming
 
 MAX_LAUNCHES = 3
-"""A host that spoils the launch of all (a dead daemon) is left out of the next one."""
+"""A host that makes the launch of all fail (a dead daemon) is left out of the next one."""
 LOOK_S = 0.02
 LAST_CALL_S = 0.5
 """How long after the command's end an agent may still be on its way."""

@@ -52,7 +52,7 @@ class KubectlLauncher(ChildLauncher):
             if value is not None and (fault := label_fault(value)):
                 raise InputError(f"{what} {fault}")
         if context is not None and (not context or not context.isprintable() or len(context) > 253):
-            raise InputError(f"--context {one_line(context, 60)!r} is no name of a context")
+            raise InputError(f"--context {one_line(context, 60)!r} is not a valid name of a context")
         if kubeconfig is not None and not kubeconfig.is_file():
             raise InputError(f"--kubeconfig {str(kubeconfig)!r}: no such file")
         self._global = [] if kubeconfig is None else [f"--kubeconfig={kubeconfig}"]

@@ -43,7 +43,7 @@ def parse_listen(text: str) -> ListenAt:
             "[fd00::5]:7000"
         ) from None
     if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65535):
-        raise InputError(f"--listen {text!r}: the port is no number of 0 to 65535")
+        raise InputError(f"--listen {text!r}: the port is not a number from 0 to 65535")
     return ListenAt(str(parsed), int(port))
 
 

@@ -139,7 +139,7 @@ class DialListener:
                 continue
             host = invitation.identify(_checked_names(names))
             if host is None:
-                self.last_refusal = f"an agent dialled back as {names[:200]}, which is no host waited for"
+                self.last_refusal = f"an agent dialled back as {names[:200]}, which is not a host waited for"
                 return False
             _no_delay(writer)
             answer = dial.proof(key, dial.CONTROLLER, challenge, nonce, names)

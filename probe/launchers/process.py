@@ -70,7 +70,7 @@ class ProcessChannel:
                 done, _ = await asyncio.wait({reading}, timeout=END_POLL_S)
                 if done:
                     break
-            # Something the child left behind may hold its output open: that is no agent.
+            # Something the child left behind may hold its output open: that is not an agent.
             self.noise = (await asyncio.wait_for(reading, LAST_WORDS_S))[-STDERR_BYTES:]
         except (asyncio.TimeoutError, TimeoutError):
             raise NoiseError("the command ended before the agent answered", b"") from None

@@ -65,7 +65,7 @@ class SlurmLauncher(DialBackLauncher):
         strange = [host.name for host in hosts if host.launcher_name not in nodes]
         if strange:
             raise InputError(
-                f"host {strange[0]!r} is no node of Slurm job {self._environment['SLURM_JOB_ID']} (its "
+                f"host {strange[0]!r} is not a node of Slurm job {self._environment['SLURM_JOB_ID']} (its "
                 "launcher_name, or else its name, must be one): leave --hosts out to scan the job's nodes"
             )
 

@@ -78,7 +78,7 @@ class Fping:
         except TaskFailedError as error:
             return f"{str(error).split(' (ENOENT)')[0]} (install it, or {_INSTEAD})"
         except (AgentLostError, ProtocolError) as error:
-            return f"its fping could not be asked for: {error}"
+            return f"its fping could not be run: {error}"
         except TimeoutError:
             return "its fping did not answer in time"
         why_not = _why_not(code, said) or (_why_not(tried_code, tried) if tried_code > 1 else None)

@@ -95,7 +95,9 @@ def parse_report(text: str, *, address: str, count: int) -> FpingReport:
 
 def _checked(match: re.Match[str], address: str, count: int) -> int:
     if match["address"] != address:
-        raise FpingError(f"fping printed a line of {_printable(match['address'])}, and {address} was asked")
+        raise FpingError(
+            f"fping printed a line of {_printable(match['address'])}, and {address} was requested"
+        )
     seq = int(match["seq"])
     if seq >= count:
         raise FpingError(f"fping printed a reply to probe {seq} of {count}")
@@ -105,7 +107,7 @@ def _checked(match: re.Match[str], address: str, count: int) -> int:
 def _check_summary(summary: list[str], echoes: dict[int, Echo], lost: set[int], count: int) -> None:
     """The last line agrees with those before it."""
     if len(summary) != count:
-        raise FpingError(f"fping lists {len(summary)} probes at its end, and {count} were asked for")
+        raise FpingError(f"fping lists {len(summary)} probes at its end, and {count} were requested")
     for seq, time in enumerate(summary):
         echo = echoes.get(seq)
         if time == "-":

@@ -36,7 +36,7 @@ from netprobe.probe.records.matrices import GOODPUT_KEY
 from netprobe.probe.records.options import ScanOptions
 
 ASSUMED_BYTES_PER_S = 125e6
-"""What a timed test is thought to send, for what a scan will cost: a gigabit a second."""
+"""What a timed test is assumed to send, for what a scan will cost: a gigabit a second."""
 VERSION_TIMEOUT_S = 10.0
 _REMEDY = "(install it, or give --goodput tcp)"
 
@@ -144,7 +144,7 @@ class Goodput:
         )
 
     def cost(self) -> Cost:
-        """Of one visit. A timed one is thought to run at a gigabit a second."""
+        """Of one visit. A timed one is assumed to run at a gigabit a second."""
         way = self._way
         if self._size is None:
             return Cost(seconds=way.visit_s, bytes=round(way.sending_s * ASSUMED_BYTES_PER_S))
@@ -194,7 +194,7 @@ class Goodput:
             )
         id_, bound, short = self.measurement.id, self._flags[CPU_BOUND], self._flags[SHORT]
         if bound:
-            # Two ends a reading: the hosts that stand in most of them are named.
+            # Two ends a reading: the hosts that are in most of them are named.
             names = [name for name, _count in self._cpu_bound.most_common()]
             warnings.append(
                 f"{id_}: {bound} of {self._read} readings may be the limit of a processor and not of the "
@@ -232,7 +232,7 @@ async def _iperf3_version(member: Member) -> tuple[str | None, str]:
     except TaskFailedError as error:
         return None, str(error).split(" (ENOENT)")[0]
     except (AgentLostError, ProtocolError) as error:
-        return None, f"its iperf3 could not be asked for: {error}"
+        return None, f"its iperf3 could not be run: {error}"
     except TimeoutError:
         return None, "its iperf3 did not answer in time"
     version = parse_version(said)

@@ -19,7 +19,7 @@ SPARE_S = 5.0
 """What a client may take beyond its test: to start, to connect, to fetch the server's figures."""
 ANSWER_S = 5.0
 MOST_SAID = 8
-"""How many different texts beside reports are kept."""
+"""How many different texts around reports are kept."""
 SHORT_S = 0.05
 """Below this its figures are off by 10 % and more: the server stops counting when the client is done."""
 
@@ -36,11 +36,11 @@ class Iperf3Way:
         self._streams = streams
         self._ports = ports
         self._refused: dict[str, str] = {}
-        self._beside: dict[str, dict[str, None]] = {}
+        self._around: dict[str, dict[str, None]] = {}
 
     @property
     def warnings(self) -> list[str]:
-        """What the programs said beside their reports, and of options that they do not take: a line each."""
+        """What the programs said around their reports, and of options that they do not take: a line each."""
         hosts: dict[str, list[str]] = {}
         for name, reason in self._refused.items():
             hosts.setdefault(reason, []).append(name)
@@ -50,7 +50,7 @@ class Iperf3Way:
         ]
         return refused + [
             f"iperf3 on {listed(list(names))} printed more than its report: {text}"
-            for text, names in self._beside.items()
+            for text, names in self._around.items()
         ]
 
     @property
@@ -141,8 +141,8 @@ class Iperf3Way:
                 self._refused[name] = str(error)
             ended = f" (it ended by signal {-code})" if type(code) is int and code < 0 else ""
             return {"reason": f"{name}: {error}{ended}"}
-        if report.beside is not None and (report.beside in self._beside or len(self._beside) < MOST_SAID):
-            self._beside.setdefault(report.beside, {})[name] = None
+        if report.around is not None and (report.around in self._around or len(self._around) < MOST_SAID):
+            self._around.setdefault(report.around, {})[name] = None
         if report.reverse or report.streams != self._streams:
             return {"reason": f"{name}: iperf3 reports a different test"}
         return {"goodput": _reading(report)}

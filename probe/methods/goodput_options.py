@@ -1,4 +1,4 @@
-"""What a goodput measurement can be told: the way, the time, sizes and streams."""
+"""The options of a goodput measurement: the way, the time, sizes and streams."""
 
 from __future__ import annotations
 

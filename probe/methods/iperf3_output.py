@@ -1,4 +1,4 @@
-"""Finds the report in what ``iperf3 -J`` printed, among what a wrapper or the program printed beside it. No I/O.
+"""Finds the report in what ``iperf3 -J`` printed, among what a wrapper or the program printed around it. No I/O.
 
 The first complete report counts: an object that begins at the text's first brace or at the start of a line, and
 holds what a report holds. Later braces within a line are not tried, for they belong to an object that was cut
@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any
 
 SAID = 160
-"""How much of what stands beside a report is kept."""
+"""How much of what is printed around a report is kept."""
 _USAGE = re.compile(
     r"^iperf3: (parameter error[^\n]*)|^(?:iperf3: )?(unrecognized option[^\n]*)", re.MULTILINE
 )
@@ -37,11 +37,11 @@ class Repeated(list[Any]):
 
 @dataclass(frozen=True, kw_only=True)
 class Iperf3Output:
-    """What was found. ``report`` is None where no complete one was printed; ``beside`` is what stood around it, one
+    """What was found. ``report`` is None where no complete one was printed; ``around`` is the text around it, one
     line; ``usage`` what the program said of options that it does not take."""
 
     report: dict[str, Any] | None
-    beside: str | None = None
+    around: str | None = None
     usage: str | None = None
 
 
@@ -55,10 +55,10 @@ def find_report(text: str) -> Iperf3Output:
         except (ValueError, RecursionError):
             continue
         if isinstance(found, dict) and _is_report(found):
-            return Iperf3Output(report=found, beside=_one_line(readable[:start] + " " + readable[end:]))
+            return Iperf3Output(report=found, around=_one_line(readable[:start] + " " + readable[end:]))
     usage = _USAGE.search(text)
     said = (usage[1] or usage[2]) if usage else "it printed its usage" if _SHOWS_USAGE.search(text) else None
-    return Iperf3Output(report=None, beside=_one_line(text), usage=None if said is None else _one_line(said))
+    return Iperf3Output(report=None, around=_one_line(text), usage=None if said is None else _one_line(said))
 
 
 def _starts(text: str) -> Iterator[int]:

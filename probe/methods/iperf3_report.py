@@ -4,7 +4,7 @@ The receiver's total over the whole time is the reading (``end.sum_received``): 
 waits in its buffers, and an interval can exceed the rate of the line. Which end sent is told by
 ``start.test_start.reverse``, not by the ``sender`` keys of the sums, which some versions write wrongly.
 
-A test of both directions at once (``--bidir``, by a wrapper: it is never asked for) has sums for each. Versions since
+A test of both directions at once (``--bidir``, by a wrapper: it is never requested) has sums for each. Versions since
 3.10 give the reverse ones names of their own; older ones write both under one name, and there ``sender`` tells them
 apart: the sums that say true are those of what the client sent.
 """
@@ -57,8 +57,8 @@ class Iperf3Report:
     congestion_control: str | None
     both_ways: bool = False
     """Whether the other direction was loaded at the same time."""
-    beside: str | None = None
-    """What was printed beside the report, one line."""
+    around: str | None = None
+    """What was printed around the report, one line."""
 
     @property
     def cpu_bound(self) -> bool:
@@ -93,7 +93,7 @@ def parse_report(text: str) -> Iperf3Report:
         if "{" in text:
             raise ReportError("iperf3 printed no complete report: it did not come to its end")
         raise ReportError(
-            f"iperf3 printed something that is not JSON: {output.beside or 'nothing that can be shown'}"
+            f"iperf3 printed something that is not JSON: {output.around or 'nothing that can be shown'}"
         )
     error = document.get("error")
     if error is not None:
@@ -136,7 +136,7 @@ def parse_report(text: str) -> Iperf3Report:
         receiver_cpu_ratio=client if reverse else server,
         congestion_control=_printable(congestion)[:32] if isinstance(congestion, str) else None,
         both_ways=both_ways,
-        beside=output.beside,
+        around=output.around,
     )
 
 

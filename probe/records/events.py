@@ -95,7 +95,7 @@ class ScanWarning(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Step(Event):
-    """What is being done now, where it is no round of links."""
+    """What is being done now, where it is not a round of links."""
 
     text: str
     detail: str

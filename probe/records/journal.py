@@ -2,7 +2,7 @@
 
 JSON lines, appended. The first line is the header (hosts and options; no token), each further one a visit
 with its samples or a note about a host. The lines of visits that end in the same turn of the event loop go out in
-one write; whatever ends the process, at most the last line in the file is torn. A note
+one write; however the process ends, at most the last line in the file is torn. A note
 ``void`` names hosts whose visits up to there do not count: they were replaced before the scan was resumed.
 """
 
@@ -145,7 +145,7 @@ class Journal:
         self._append(_lines(visits))
 
     def note(self, **note: Any) -> None:
-        """Append something that is no visit (a host that came up, or failed)."""
+        """Append something that is not a visit (a host that came up, or failed)."""
         self._write({"note": note})
 
     def close(self) -> None:

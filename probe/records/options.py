@@ -1,4 +1,4 @@
-"""What a scan can be told, checked once."""
+"""The options of a scan, checked once."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ScanOptions:
     interface: str | None = None
     """Probe the addresses of this interface."""
     links_at_once: int = 0
-    """Links measured at the same time; larger rounds are split. 0 is no cap."""
+    """Links measured at the same time; larger rounds are split. 0: no cap."""
     goodput_at_once: int = 0
     """The same for tests of goodput alone, where that is less."""
     retries: int = 1
@@ -87,7 +87,7 @@ class ScanOptions:
         if not _within(self.start_timeout_s, 0.1, 3600):
             yield f"a start time-out of {self.start_timeout_s} s: 0.1 to 3600 s are allowed"
         if self.python is not None and not _is_command(self.python):
-            yield f"--python {self.python!r} is no command"
+            yield f"--python {self.python!r} is not a command"
         if self.setup is not None and not (self.setup.strip() and _is_text(self.setup)):
             yield f"set-up lines of {len(self.setup)} characters: 1 to {MAX_SETUP} printable ones are needed"
         if self.latency not in LATENCIES:
@@ -116,7 +116,7 @@ class ScanOptions:
             try:
                 ipaddress.ip_network(self.subnet, strict=False)
             except ValueError:
-                yield f"subnet {self.subnet!r} is no network such as 10.1.0.0/16"
+                yield f"subnet {self.subnet!r} is not a network such as 10.1.0.0/16"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for the journal and the document; holds no secret."""

@@ -20,5 +20,5 @@ class Phase:
 
 
 def links_at_once(phase: Phase, options: ScanOptions) -> int:
-    """How many links of a phase are measured at the same time, at the most; 0 is no cap."""
+    """How many links of a phase are measured at the same time, at the most; 0: no cap."""
     return min(filter(None, (phase.links_at_once, options.links_at_once)), default=0)

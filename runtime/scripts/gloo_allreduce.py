@@ -8,7 +8,7 @@ Host 0 opens a TCPStore and tells its port; every process is then told ``{"store
 line is a trial: ``{"size_bytes": N, "warm_bytes": M, "order": [2, 0, 1, ...]}``, the index of the host that becomes
 each rank. torch sorts the ranks of a group inside another one, so an order other than the last gets a process group
 of its own. Every sum is checked. Lines of ours on standard output begin with ``netprobe``; one a trial tells
-this process's seconds from a barrier to its end. It ends with its input, whatever it is doing.
+this process's seconds from a barrier to its end. It ends with its input, at any point.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ def interface_of(address: str) -> str | None:
         import fcntl
     except ImportError:
         return None
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for _, name in socket.if_nameindex():
             request = struct.pack("256s", name.encode()[:15])
             try:
-                answer = fcntl.ioctl(asked.fileno(), SIOCGIFADDR, request)
+                answer = fcntl.ioctl(sock.fileno(), SIOCGIFADDR, request)
             except OSError:
                 continue
             if socket.inet_ntoa(answer[20:24]) == wanted:

@@ -30,7 +30,7 @@ NAME_BYTES = 64
 
 
 def say(message: dict[str, Any]) -> None:
-    """One line to the controller, past whatever buffers."""
+    """One line to the controller, past any buffers."""
     sys.stdout.write("netprobe " + json.dumps(message) + "\n")
     sys.stdout.flush()
 

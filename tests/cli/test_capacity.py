@@ -45,7 +45,7 @@ def test_addresses_are_those_of_the_scan_unless_an_option_chooses_others(
     ("args", "says"),
     [
         (["--ipv4", "--ipv6"], "--ipv4 and --ipv6 cannot go together"),
-        (["--subnet", "10.0.0/300"], "is no network"),
+        (["--subnet", "10.0.0/300"], "is not a network"),
         (["--interface", "a name of many letters"], "a name of 1 to 15 characters is needed"),
         (["--start-timeout", "0"], "a start time-out of 0.0 s"),
         (["--port-range", "0-9"], "ports from 1 to 65535 are needed"),

@@ -201,7 +201,7 @@ def test_other_hosts_and_aliases_are_refused_and_equal_costs_are_no_fault(
     for text, what in (
         ("a\nb\nc\nd\nx\n", "its hosts differ from those of the hosts file"),
         ("a\nb\nc\nd\n", "its hosts differ"),
-        ("a\nb\nc\nd\ne\ne\n", "stands there twice"),
+        ("a\nb\nc\nd\ne\ne\n", "is listed twice"),
         ("a target=h\nb target=h\nc\nd\ne\n", "have the same target 'h'"),
         ("a 10.0.0.9\nb\nc\nd\ne\n", "has the address 10.0.0.2, and 10.0.0.9"),
         ("a launcher_name=h\nb launcher_name=h\nc\nd\ne\n", "two hosts have the launcher name 'h'"),

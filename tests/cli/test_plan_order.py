@@ -1,4 +1,4 @@
-"""``netprobe plan order`` as a user types it: algorithms, sizes, the scan beside the map, and what is refused."""
+"""``netprobe plan order`` as a user types it: algorithms, sizes, the scan in the map's folder, and what is refused."""
 
 from __future__ import annotations
 
@@ -93,7 +93,9 @@ def test_an_algorithm_and_a_size_are_priced_and_the_scan_beside_the_map_judges(
 def test_without_its_scan_a_plan_says_that_nothing_was_held_out(made: Path, tmp_path: Path) -> None:
     (tmp_path / "map.json").write_bytes((made / "map.json").read_bytes())
     plan = planned(tmp_path, tmp_path / "plan.json", "--algorithm", "bcube")
-    assert plan["held_out"]["folds"] == 0 and "no scan.json is beside the map" in plan["held_out"]["text"]
+    assert (
+        plan["held_out"]["folds"] == 0 and "no scan.json is in the map's folder" in plan["held_out"]["text"]
+    )
     other = make_scan(np.full((8, 8), 1e-4))
     files.save(other, tmp_path / "scan.json")
     plan = planned(tmp_path, tmp_path / "plan2.json", "--algorithm", "bcube")
@@ -107,7 +109,7 @@ def test_without_its_scan_a_plan_says_that_nothing_was_held_out(made: Path, tmp_
     plan = planned(tmp_path, tmp_path / "plan5.json")
     assert plan["held_out"]["folds"] == 2
     plan = planned(made, tmp_path / "plan4.json", "--no-held-out")
-    assert plan["held_out"]["text"] == "not asked for"
+    assert plan["held_out"]["text"] == "not requested"
 
 
 def test_pairs_with_one_reading_cannot_judge(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_comments_blank_lines_crlf_and_a_byte_order_mark_are_no_hosts(tmp_path: 
     [
         ("", "no host in it"),
         ("# nothing\n\n", "no host in it"),
-        ("a\nb\na\n", "'a' stands there twice"),
+        ("a\nb\na\n", "'a' is listed twice"),
         ("a\nb extra words\n", "f:2: 'extra' is not a KEY=VALUE"),
         ("a zone=1\n", "f:1: unknown key 'zone'"),
         ("a slots=0\n", "slots='0'"),

@@ -252,7 +252,7 @@ def test_what_slurm_refuses_is_one_clear_line(
     outside = capsys.readouterr().err
     assert "inside an allocation" in outside
     code, strange = in_allocation.strange_hosts
-    assert code == 2 and "'nowhere' is no node of Slurm job" in strange
+    assert code == 2 and "'nowhere' is not a node of Slurm job" in strange
     code, no_python = in_allocation.no_python
     assert code == 4 and "no Python on the host (no-such-python not found)" in no_python
     for text in (outside, strange, no_python):

@@ -13,7 +13,7 @@ _TABLES = ("scapy.libs.manuf", "scapy.libs.bluetoothids")
 
 
 def load() -> None:
-    """Import scapy. It would make folders for its cache in the user's home: it is told of none that can be."""
+    """Import scapy. It would make folders for its cache in the user's home: it is given none that can be."""
     if "scapy.layers.inet" in sys.modules:
         return
     import logging
@@ -53,11 +53,11 @@ def build_echo(ident: int, seq: int, payload: bytes, ipv6: bool) -> bytes:
 def parse_echo(data: bytes, ipv6: bool) -> tuple[int, int, bytes] | None:
     """(identifier, sequence number, payload) of an echo reply as a raw socket has it; None for anything else.
 
-    With IPv4 the IP header stands before it, with IPv6 it does not.
+    With IPv4 the IP header comes before it, with IPv6 it does not.
     """
     try:
         return _parse_echo(data, ipv6)
-    except Exception:  # whatever scapy raises on foreign bytes, they are not a reply to us
+    except Exception:  # scapy raises many kinds on foreign bytes: they are not a reply to us
         return None
 
 

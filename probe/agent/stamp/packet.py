@@ -159,7 +159,7 @@ class Reply:
 
 
 def parse_reply(data: bytes, ssid: int, token: bytes) -> Reply | None:
-    """The reply in ``data``; None when it is no reply of this session."""
+    """The reply in ``data``; None when it is not a reply of this session."""
     if len(data) != PACKET_BYTES:
         return None
     (

@@ -43,7 +43,7 @@ def test_an_address_on_two_hosts_is_never_probed() -> None:
     reports = {"a": [docker, entry("10.0.0.1")], "b": [docker, entry("10.0.0.2")], "c": [docker]}
     chosen = choose(hosts_named("a", "b", "c"), reports)
     assert chosen.addresses == {"a": "10.0.0.1", "b": "10.0.0.2"}
-    assert "172.17.0.1 stands on more than one host" in chosen.failures["c"]
+    assert "172.17.0.1 is on more than one host" in chosen.failures["c"]
     assert "give it an address in the hosts file" in chosen.failures["c"]
 
 
@@ -62,7 +62,7 @@ def test_a_name_that_is_loopback_on_the_controller_is_never_probed() -> None:
     assert chosen.addresses == {"b": "10.9.0.8"}
     assert "its address 'me' is 127.0.1.1 on the controller" in chosen.failures["a"]
     assert "/etc/hosts" in chosen.failures["a"]
-    assert "no address of one host" in chosen.failures["c"]
+    assert "not the address of one host" in chosen.failures["c"]
 
 
 def test_subnet_and_interface_choose() -> None:
@@ -130,16 +130,16 @@ def test_an_ipv6_literal_is_written_in_its_short_form(name: str) -> None:
 @pytest.mark.parametrize(
     ("addresses", "options", "said"),
     [
-        (["10.0.0.1", "0.0.0.0"], {}, "b: its address 0.0.0.0 is no address of one host"),
-        (["ff02::1", "224.0.0.1"], {}, "a: its address ff02::1 is no address"),
-        (["255.255.255.255"], {}, "is no address of one host"),
+        (["10.0.0.1", "0.0.0.0"], {}, "b: its address 0.0.0.0 is not the address of one host"),
+        (["ff02::1", "224.0.0.1"], {}, "a: its address ff02::1 is not the address"),
+        (["255.255.255.255"], {}, "is not the address of one host"),
         (["fe80::1"], {}, "link-local"),
         (["::ffff:10.0.0.1"], {}, "write it as 10.0.0.1"),
         (["10.0.0.1", "fd00::2"], {}, "one family is probed on all hosts, and a has 10.0.0.1, b has fd00::2"),
         (
             ["10.0.0.1", "fd00::2"],
             {"family": "ipv4"},
-            "b: its address fd00::2 is no IPv4 address, which --ipv4",
+            "b: its address fd00::2 is not an IPv4 address, which --ipv4",
         ),
         (["10.0.0.1"], {"subnet": "10.1.0.0/16"}, "is not in 10.1.0.0/16, which --subnet asks for"),
         (["10.0.0.1"], {"subnet": "fd00::/8"}, "is not in fd00::/8"),
@@ -177,7 +177,9 @@ def test_given_and_reported_addresses_are_of_one_family() -> None:
     chosen = choose(hosts, {"a": [], "b": both, "c": [entry("10.0.0.3"), entry("fd00::3")]})
     assert chosen.addresses == {"a": "fd00::1", "b": "fd00::2", "c": "fd00::3"}
     chosen = choose(hosts, {"a": [], "b": [entry("10.0.0.2")], "c": [entry("10.0.0.3")]})
-    assert chosen.failures == {"a": "its address fd00::1 is no IPv4 address, and IPv4 is probed on all hosts"}
+    assert chosen.failures == {
+        "a": "its address fd00::1 is not an IPv4 address, and IPv4 is probed on all hosts"
+    }
 
 
 def test_a_name_that_is_the_controllers_own_loopback_is_not_probed() -> None:
@@ -189,4 +191,4 @@ def test_a_name_that_is_the_controllers_own_loopback_is_not_probed() -> None:
 
 def test_local_agents_are_held_to_it_too() -> None:
     chosen = choose(hosts_named("a"), {"a": []}, local=True, family="ipv6")
-    assert "no IPv6 address, which --ipv6 asks for" in chosen.failures["a"]
+    assert "is not an IPv6 address, which --ipv6 asks for" in chosen.failures["a"]

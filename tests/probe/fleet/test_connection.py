@@ -82,7 +82,7 @@ async def nothing(_connection: Connection, _channel: FakeChannel, _lost: list[st
         (messages.json_frame({"type": "pong"}), "hello is needed"),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "unknown kind 72"),
         (b"\x01\x7f\xff\xff\xff", "at most"),
-        (messages.samples_frame(1, []), "no message"),
+        (messages.samples_frame(1, []), "not a message"),
         (messages.json_frame({**HELLO, "addresses": [3]}), "an invalid address"),
         (messages.json_frame({**HELLO, "pid": -1}), "pid"),
         (b"\x01\0\0", "did not say hello within"),
@@ -151,7 +151,7 @@ def test_answers_to_nothing_and_late_samples_are_dropped() -> None:
 @pytest.mark.parametrize(
     ("samples", "reason"),
     [
-        ([(1, 0, 5), (2, 0, 5), (3, 0, 5)], "more samples than the 2 it was asked for"),
+        ([(1, 0, 5), (2, 0, 5), (3, 0, 5)], "more samples than the 2 it was requested to send"),
         ([(1, 0, -5)], "a sample that cannot be"),
         ([(1, -1, 5)], "a sample that cannot be"),
         ([(1, 0, 6 * 10**9)], "a sample that cannot be"),  # longer than the request itself
@@ -178,7 +178,7 @@ def test_a_flood_of_messages_that_nobody_asked_for_ends_an_agent() -> None:
         with pytest.raises(TimeoutError):
             await connection.request({"type": "probe"}, 0.05)
         channel.reader.feed_data(messages.samples_frame(77, []) * 64)
-        with pytest.raises(AgentLostError, match="more messages than it was asked for"):
+        with pytest.raises(AgentLostError, match="more messages than it was requested to send"):
             await connection.request({"type": "probe"}, 5)
 
     with_connection(body)

@@ -56,7 +56,7 @@ def test_outside_an_allocation_it_says_what_to_do() -> None:
 
 def test_a_host_must_be_a_node_of_the_job_by_its_launcher_name() -> None:
     launcher().check([make_host("a", launcher_name="n1"), make_host("n2", target="x.n2")])
-    with pytest.raises(InputError, match="host 'b' is no node of Slurm job 7"):
+    with pytest.raises(InputError, match="host 'b' is not a node of Slurm job 7"):
         launcher().check([make_host("n1"), make_host("b")])
     with pytest.raises(PlatformError, match="needs Slurm's srun"):
         launcher("no-such-srun").check(hosts_named("n1"))

@@ -57,7 +57,7 @@ def test_a_silent_address_is_lost_and_the_reason_is_fpings() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("", "", "lists 5 probes at its end, and 6 were asked for"),
+        ("", "", "lists 5 probes at its end, and 6 were requested"),
         ("10.77.0.1 : 0.280 0.128 - 0.117 12.3\n", "", "did not come to its end"),
         (" 12.3\n", "\n", "lists 4 probes"),
         ("[4]", "[5]", "reply to probe 5 of 5"),

@@ -137,7 +137,7 @@ FORWARD = 853016576 / 1.014032
 
 
 @pytest.mark.parametrize(
-    ("text", "beside"),
+    ("text", "around"),
     [
         (BOTH_WAYS, None),
         (BOTH_WAYS + "\niperf3: error - x\n", "iperf3: error - x"),
@@ -155,11 +155,11 @@ FORWARD = 853016576 / 1.014032
     ],
 )
 def test_the_first_complete_report_counts_and_what_stands_beside_it_is_kept(
-    text: str, beside: str | None
+    text: str, around: str | None
 ) -> None:
     report = parse_report(text)
     assert report.bytes_per_s == pytest.approx(FORWARD) and report.both_ways
-    assert report.beside == beside
+    assert report.around == around
 
 
 def test_a_connection_more_a_stream_is_that_of_the_other_direction() -> None:
@@ -172,7 +172,7 @@ def test_of_two_reports_the_first_counts() -> None:
     for text in (json.dumps(REPORT) + "\n" + second, json.dumps(REPORT) + second):
         report = parse_report(text)
         assert report.bytes_per_s == 1_179_700_000 / 1.004
-        assert report.beside is not None and report.beside.startswith('{"start"')
+        assert report.around is not None and report.around.startswith('{"start"')
 
 
 def test_a_part_of_a_report_that_was_cut_short_is_none() -> None:
