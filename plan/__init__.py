@@ -4,7 +4,7 @@
     search/       orders of low cost: rings, and annealing for every other algorithm     (numbers in, numbers out)
     bounds/       what no ring costs less than                                           (numbers in, numbers out)
     costs/        what an order costs each algorithm of a collective                     (numbers in, numbers out)
-    schedule/     what each rank sends and receives in a collective, and its proof
+    schedule/     plans of kind ``schedule``: contract, transfers, actions, proof, builders
     registry.py   the kinds of plans, load_plan, parse_plan
 
 A new kind of plan is a module that ends with one ``register`` call and is imported here.
@@ -25,6 +25,7 @@ from netprobe.plan.registry import (
     prove_plan,
     register,
 )
+from netprobe.plan.schedule.document import build_schedule_plan, proved_schedule, schedule_of
 from netprobe.plan.search.ring import RingSolution, crossings, ring_cost, solve_ring
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "RingSolution",
     "advice_of",
     "build_order_plan",
+    "build_schedule_plan",
     "crossings",
     "links_of",
     "load_plan",
@@ -47,7 +49,9 @@ __all__ = [
     "plan_kinds",
     "prove_against_map",
     "prove_plan",
+    "proved_schedule",
     "register",
     "ring_cost",
+    "schedule_of",
     "solve_ring",
 ]

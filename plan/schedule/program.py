@@ -219,8 +219,14 @@ def needed_waits(kind: Ints, rank: Ints, first: Ints, last: Ints, chunks: int) -
     readers = readers[where[readers] == where[following[readers]]]
     later.append(access[following[readers]])
     earlier.append(access[readers])
-    keys = np.unique(np.concatenate(later) * _STRIDE + np.concatenate(earlier))
+    keys = distinct(np.concatenate(later) * _STRIDE + np.concatenate(earlier))
     return np.stack([keys // _STRIDE, keys % _STRIDE], axis=1)
+
+
+def distinct(keys: Ints) -> Ints:
+    """``keys`` sorted, each once: numpy's own hashes them, which takes longer for millions."""
+    keys = np.sort(keys)
+    return keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if len(keys) else keys
 
 
 def _runs(contract: Contract, *, owed: bool) -> Ints:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.plan.schedule.contract import Contract
-from netprobe.plan.schedule.program import APPLY, NOBODY, CollectiveProgram, needed_waits
+from netprobe.plan.schedule.program import APPLY, NOBODY, CollectiveProgram, distinct, needed_waits
 from netprobe.plan.schedule.schedule import Ints
 from netprobe.plan.schedule.sets import check_contract
 from netprobe.plan.schedule.waiting import (
@@ -171,7 +171,7 @@ def _match(program: CollectiveProgram, rank: Ints) -> Lines:
 def _check_races(program: CollectiveProgram, rank: Ints, edges: Ints, number: Ints) -> None:
     """Of two actions of a rank on a chunk, one of them writing, the later one waits for the earlier one."""
     needed = needed_waits(program.kind, rank, program.first, program.last, program.chunks)
-    have = np.unique(edges[:, 0] * _STRIDE + edges[:, 1])
+    have = distinct(edges[:, 0] * _STRIDE + edges[:, 1])
     keys = needed[:, 0] * _STRIDE + needed[:, 1]
     at = np.searchsorted(have, keys)
     direct = at < len(have)

@@ -53,12 +53,16 @@ class Template:
     first: Ints
     last: Ints
     op: Ints
+    paths: tuple[tuple[str, ...], ...] | None = None
+    """Resources that each transfer passes, where they are not those of its hosts and groups."""
 
     def __post_init__(self) -> None:
         """Raises ValueError."""
         columns = (self.step, self.src, self.dst, self.first, self.last, self.op)
         if self.chunks < 1 or any(c.shape != self.step.shape or c.ndim != 1 for c in columns):
             raise ValueError("a template's columns have different lengths, or it has no chunk")
+        if self.paths is not None and len(self.paths) != len(self.step):
+            raise ValueError(f"paths of {len(self.paths)} transfers, and there are {len(self.step)}")
         bad = (self.step < 0) | (self.step >= MAX_STEPS) | (self.first < 0) | (self.first >= self.last)
         bad |= (self.last > self.chunks) | (self.op < COPY) | (self.op > APPLY)
         bad |= (self.src < 0) | (self.dst < 0) | ((self.src == self.dst) != (self.op == APPLY))
@@ -251,7 +255,13 @@ def template_of(transfers: Iterable[tuple[int, int, int, int, int, int]], chunks
     """A template of rows (step, src, dst, first, last, op), which need not be in step order."""
     rows = np.array(list(transfers), dtype=np.int64).reshape(-1, 6)
     rows = rows[np.argsort(rows[:, 0], kind="stable")]
-    return Template(chunks, *(np.ascontiguousarray(rows[:, i]) for i in range(6)))
+    return from_rows(chunks, rows)
+
+
+def from_rows(chunks: int, rows: Ints, paths: tuple[tuple[str, ...], ...] | None = None) -> Template:
+    """A template of rows (T, 6): step, src, dst, first, last, op, in ascending steps. Raises ValueError."""
+    step, src, dst, first, last, op = np.ascontiguousarray(rows.T)
+    return Template(chunks, step, src, dst, first, last, op, paths)
 
 
 def template_of_rounds(rounds: Iterable[Sequence[Transfer]], chunks: int) -> Template:

@@ -1,0 +1,125 @@
+"""The document of a schedule: ``kind: schedule`` of netprobe.plan."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from netprobe.core.documents.document import Record
+from netprobe.core.documents.plan import Plan
+from netprobe.core.documents.table import Table
+
+Basis = Literal["capacity", "latency and goodput", "latency"]
+
+
+class ContractPart(Record):
+    """Chunks ``chunks[0]`` to ``chunks[1]`` - 1: the sum over ``contributors`` must end on ``receivers``.
+
+    Ranks are runs [first, end): end is not among them.
+    """
+
+    chunks: tuple[int, int]
+    contributors: list[tuple[int, int]]
+    receivers: list[tuple[int, int]]
+
+
+class ScheduleContract(Record):
+    """What the schedule is proved to do."""
+
+    collective: str
+    root: int | None = None
+    applied: bool = False
+    parts: list[ContractPart]
+
+
+class ScheduleTemplate(Record):
+    """What happens to a block of ``chunks`` chunks: rows [step, src, dst, first, end, op] in ascending steps.
+
+    ``op`` is 0 copy, 1 reduce, 2 apply. Transfers of a step carry what their senders hold when it begins.
+    """
+
+    chunks: int = Field(ge=1)
+    transfers: Table
+    paths: list[list[str]] | None = None
+    """Resources that each transfer passes, where they are not those of its hosts and groups."""
+
+
+class SchedulePhase(Record):
+    """A run of steps of a template with a name."""
+
+    name: str
+    first_step: int = Field(ge=0)
+
+
+class Prediction(Record):
+    """What the simulator says that the schedule takes. Bytes are payload, of all hosts together."""
+
+    size_bytes: int = Field(ge=1)
+    time_s: float = Field(ge=0)
+    low_s: float | None = Field(default=None, ge=0)
+    high_s: float | None = Field(default=None, ge=0)
+    """Null where a capacity is only known to be at least so much."""
+    basis: Basis
+    busiest: str | None = None
+    """Id of the resource that is busy for the largest share of the time."""
+    utilisation: float | None = Field(default=None, ge=0)
+    """Of that resource."""
+    bytes_on_wire: int = Field(ge=0)
+    bytes_across_groups: int | None = Field(default=None, ge=0)
+    steps: int = Field(ge=0)
+
+
+class SchedulePlan(Plan):
+    """``kind: schedule``: who sends what to whom, proved when it is built and when it is loaded.
+
+    One rank runs on each host of ``order``: where a host has several slots, its local ranks reduce among themselves
+    first and one of them takes part.
+    """
+
+    VERSION: ClassVar[tuple[int, int]] = (1, 2)
+
+    kind: Literal["schedule"] = "schedule"
+    schema_: str = Field(default="netprobe.plan/1.2", alias="schema")
+    algorithm: str
+    order: list[str]
+    """Host names, rank 0 first."""
+    slots: Literal["one_rank_a_host"] = "one_rank_a_host"
+    left_out: list[str] = Field(default_factory=list)
+    groups: list[list[str]] = Field(default_factory=list)
+    """The groups of hosts that the algorithm was built for, where it needs any."""
+    grouping: str | None = None
+    """How those groups were formed."""
+    size_bytes: int | None = Field(default=None, ge=1)
+    """The buffer it was planned for; it runs for any other too."""
+    contract: ScheduleContract
+    channels: int = Field(default=1, ge=1)
+    templates: list[ScheduleTemplate]
+    blocks: Table
+    """Rows [template, channel, start]: start is the step of the schedule at which step 0 of its template stands."""
+    weights: Table
+    """Rows [how many chunks, weight of each], in the order of the blocks: shares of the buffer in proportion."""
+    rates: list[float] | None = None
+    """Of the tree of each block, in bytes a second, of forests."""
+    phases: list[SchedulePhase] = Field(default_factory=list)
+    safe_under: list[str] = Field(default_factory=list)
+    """Models of buffers under which it is proved to end: eager, window W, issue order."""
+    predictions: list[Prediction] = Field(default_factory=list)
+    advice: str | None = None
+    """What the figures say, in a sentence."""
+
+    @model_validator(mode="after")
+    def _ranks_are_hosts(self) -> SchedulePlan:
+        names = {host.name for host in self.hosts}
+        if not self.order or len(set(self.order)) != len(self.order):
+            raise ValueError("order is empty or lists a host twice")
+        if set(self.order) | set(self.left_out) != names or set(self.order) & set(self.left_out):
+            raise ValueError("order must list each host once, but for those in left_out")
+        if self.blocks.shape[1] != 3 or self.weights.shape[1] != 2:
+            raise ValueError("blocks have 3 columns, weights 2")
+        if any(t.transfers.size and t.transfers.shape[1] != 6 for t in self.templates):
+            raise ValueError("transfers have 6 columns")
+        grouped = [name for group in self.groups for name in group]
+        if len(set(grouped)) != len(grouped) or not set(grouped) <= set(self.order):
+            raise ValueError("groups list a host twice, or one that has no rank")
+        return self

@@ -1,0 +1,87 @@
+"""Tables of whole numbers in documents: rows inline, or an array in the side file where they are many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import PlainSerializer, PlainValidator, SerializationInfo, ValidationInfo, WithJsonSchema
+
+from netprobe.core.documents.matrix import array_digest, load_array, set_aside
+
+IntTable = NDArray[np.int64]
+INLINE_ROWS = 4096
+MOST_ROWS = 1 << 23
+MOST_COLUMNS = 16
+LARGEST = 1 << 53
+"""Whole numbers that every reader of JSON keeps."""
+
+
+def _validate(value: Any, info: ValidationInfo) -> IntTable:
+    if isinstance(value, dict):
+        context = info.context or {}
+        if "folder" not in context:
+            raise ValueError("table is in a side file, and no folder was given to find it in")
+        loaded = load_array(context["folder"], value)
+        if loaded.dtype.kind not in "iu":
+            raise ValueError("table in the side file is not one of whole numbers")
+        array = loaded.astype(np.int64)
+    elif isinstance(value, np.ndarray):
+        array = value.astype(np.int64)
+    else:
+        array = _from_rows(value)
+    if array.ndim != 2 or len(array) > MOST_ROWS or array.shape[1] > MOST_COLUMNS:
+        raise ValueError(
+            f"table of shape {array.shape}: at most {MOST_ROWS} rows of {MOST_COLUMNS} are allowed"
+        )
+    if array.size and (array.max() > LARGEST or array.min() < -LARGEST):
+        raise ValueError(f"table has a number beyond {LARGEST}")
+    array.flags.writeable = False
+    return array
+
+
+def _from_rows(value: Any) -> IntTable:
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) > MOST_ROWS:
+        raise ValueError("table must be rows of whole numbers")
+    width = len(value[0]) if value and isinstance(value[0], Sequence) else 0
+    for row in value:
+        if not isinstance(row, Sequence) or isinstance(row, str) or len(row) != width or width > MOST_COLUMNS:
+            raise ValueError("table must be rows of whole numbers, as many in each")
+        if not {int}.issuperset(map(type, row)) or any(abs(cell) > LARGEST for cell in row):
+            raise ValueError(
+                f"table row {repr(row)[:60]} has a cell that is not a whole number, or too large"
+            )
+    return np.array([list(row) for row in value], dtype=np.int64).reshape(len(value), width)
+
+
+def _serialize(array: IntTable, info: SerializationInfo) -> Any:
+    side = (info.context or {}).get("side")
+    if len(array) <= INLINE_ROWS or side is None:
+        return set_aside(info, array.tolist())
+    small = array.astype(np.int32) if not array.size or abs(array).max() < 1 << 31 else array
+    digest = array_digest(small)
+    side.arrays[digest[:16]] = small
+    return {"npz": side.name, "key": digest[:16], "sha256": digest, "shape": list(array.shape)}
+
+
+_SCHEMA = {
+    "description": "rows of whole numbers; many rows stand as an array in the side file",
+    "anyOf": [
+        {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
+        {
+            "type": "object",
+            "properties": {
+                "npz": {"type": "string"},
+                "key": {"type": "string"},
+                "sha256": {"type": "string"},
+                "shape": {"type": "array", "items": {"type": "integer"}},
+            },
+            "required": ["npz", "key", "sha256", "shape"],
+        },
+    ],
+}
+
+Table = Annotated[IntTable, PlainValidator(_validate), PlainSerializer(_serialize), WithJsonSchema(_SCHEMA)]
+"""A field of a document: a read-only (R, C) int64 array in memory."""
