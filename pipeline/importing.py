@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +13,10 @@ from netprobe.core.documents.matrix import FloatMatrix, empty_matrix
 from netprobe.core.documents.scan import Measurement, RttStatistics, Scan, ScannedHost, VisitTable
 from netprobe.core.errors import HostsError, InputError, NothingMeasuredError
 from netprobe.core.hosts import Host, check_hosts, make_host
+from netprobe.core.text import listed
 from netprobe.core.units import Unit, unit_named
 from netprobe.formats.matrix import ForeignMatrix, ReadOptions, read_matrix
+from netprobe.formats.matrix.names import host_names
 from netprobe.formats.matrix.read import MAX_BYTES
 
 METHOD = "imported"
@@ -48,11 +50,15 @@ def import_matrix(path: Path, *, options: ImportOptions | None = None) -> Scan:
     options = options or ImportOptions()
     content = _content(path)
     try:
-        name, readings = read_matrix(content, options=options.read)
+        read = options.read
+        if options.hosts is not None:
+            read = replace(read, hosts=[host.name for host in options.hosts])
+        name, readings = read_matrix(content, options=read)
+        readings, renamed = _named(readings)
         unit = _unit(readings, name, options.unit)
         hosts = _hosts(readings, options.hosts)
         matrices = _scaled(readings, unit.factor, transposed=options.transposed)
-        warnings = _check_values(matrices["p50"], unit, hosts)
+        warnings = [*readings.notes, *_check_values(matrices["p50"], unit, hosts)]
     except HostsError as error:
         raise HostsError(str(error), source=str(path)) from None
     except InputError as error:
@@ -74,9 +80,23 @@ def import_matrix(path: Path, *, options: ImportOptions | None = None) -> Scan:
             "transposed": options.transposed,
             "readings_per_link": readings.most,
             **readings.parameters,
+            **({"names_as_given": dict(renamed)} if renamed else {}),
         },
     )
+    if renamed:
+        shown = listed([f"{old!r} is {new}" for new, old in renamed.items()], 3)
+        warnings.append(
+            f"names that no host can have were changed: {shown} (measurements[0].parameters.names_as_given)"
+        )
     return _scan(hosts, matrices, measurement, warnings)
+
+
+def _named(readings: ForeignMatrix) -> tuple[ForeignMatrix, Mapping[str, str]]:
+    """The readings under names that hosts can have, and by each one that was changed what it was."""
+    if readings.names is None:
+        return readings, {}
+    names, renamed = host_names(readings.names)
+    return (replace(readings, names=tuple(names)) if renamed else readings), renamed
 
 
 def _scaled(readings: ForeignMatrix, factor: float, *, transposed: bool) -> dict[str, FloatMatrix]:
@@ -115,6 +135,9 @@ def _unit(readings: ForeignMatrix, name: str, given: str | None) -> Unit:
             )
         return unit
     carried = unit_named(readings.unit)
+    written = readings.parameters.get("units_in_cells")
+    if unit is not None and written is not None and [unit.name] != written:
+        raise InputError(f"its cells carry the units {', '.join(written)}: leave --unit {given} out")
     if unit is not None and unit != carried:
         raise InputError(f"its format ({name}) carries the unit {carried.name}: leave --unit {given} out")
     return carried

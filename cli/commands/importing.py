@@ -30,7 +30,11 @@ def matrix(
     ] = None,
     format_: Annotated[
         str,
-        typer.Option("--format", "-f", help="auto, csv, npy, text, long, mpigraph, nccl or goldpinger."),
+        typer.Option(
+            "--format",
+            "-f",
+            help="auto, csv, npy, text, long, markdown, html, json, mpigraph, nccl or goldpinger.",
+        ),
     ] = "auto",
     unit: Annotated[
         str | None,
@@ -45,19 +49,27 @@ def matrix(
     zeros: Annotated[
         str, typer.Option("--zeros", help="A zero off the diagonal: refuse, or missing.")
     ] = "refuse",
-    column: Annotated[str | None, typer.Option("--column", help="Column of the value (long, nccl).")] = None,
+    column: Annotated[
+        str | None, typer.Option("--column", help="Column or key of the value (long, json, nccl).")
+    ] = None,
     select: Annotated[
         list[str] | None,
-        typer.Option("--select", metavar="COLUMN=VALUE", help="Lines to take (long, nccl); repeatable."),
+        typer.Option(
+            "--select", metavar="COLUMN=VALUE", help="Lines to take (long, json, nccl); repeatable."
+        ),
     ] = None,
     transposed: Annotated[
         bool, typer.Option("--transposed", help="Rows are the destinations, columns the sources.")
     ] = False,
+    decimal: Annotated[
+        str | None,
+        typer.Option("--decimal", help="What 1,234 is where the file does not show it: point, comma."),
+    ] = None,
     force: ForceOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
-    """Make a scan of a matrix in a file: CSV, NumPy, white space, long form, mpiGraph, NCCL or goldpinger."""
+    """Make a scan of a matrix in a file: CSV, NumPy, Markdown, HTML, JSON, mpiGraph, NCCL, goldpinger .."""
     from netprobe.core.errors import EXIT_OK, EXIT_PARTIAL, InputError
     from netprobe.formats import load_hosts
     from netprobe.formats.matrix import ReadOptions
@@ -73,6 +85,7 @@ def matrix(
             zeros=zeros,
             column=column,
             select=[(key, value) for key, _, value in chosen],
+            decimal=decimal,
         ),
         unit=unit,
         hosts=load_hosts(hosts) if hosts is not None else None,

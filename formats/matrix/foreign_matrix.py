@@ -27,6 +27,7 @@ class ForeignMatrix:
     each link has one reading. most: how many readings the link with the most of them has.
     unit: what the format itself says, as ``core.units.unit_named`` takes it; None where it says none.
     parameters: what else a reader should know, ready for a document. labels, addresses: by name.
+    notes: what was decided about the file, a sentence each.
     """
 
     names: tuple[str, ...] | None
@@ -36,6 +37,7 @@ class ForeignMatrix:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     addresses: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def values(self) -> FloatMatrix:

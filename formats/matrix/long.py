@@ -11,9 +11,8 @@ import numpy as np
 
 from netprobe.core.errors import InputError
 from netprobe.core.text import one_line
-from netprobe.formats.matrix.cells import cell
 from netprobe.formats.matrix.foreign_matrix import ForeignMatrix, of_links
-from netprobe.formats.matrix.table import Row, table_rows
+from netprobe.formats.matrix.numbers import Row, numbers
 
 SOURCES = ("src", "source", "from", "sender", "client", "host1", "src_host", "source_host")
 DESTINATIONS = (
@@ -39,28 +38,38 @@ def header_places(cells: Sequence[str]) -> tuple[int, int] | None:
 
 
 def read_long(
-    text: str, *, zeros: str, separator: str | None, column: str | None, select: Sequence[tuple[str, str]]
+    rows: list[Row],
+    *,
+    zeros: str,
+    column: str | None,
+    select: Sequence[tuple[str, str]],
+    decimal: str | None = None,
+    where: str = "line",
 ) -> ForeignMatrix:
     """Readings of a long form.
 
     column: the header's name of the value; needed where more than one column is left over. select: (column,
     value) pairs that a line must have. Raises InputError naming the line, or the columns that there are.
     """
-    rows = table_rows(text, separator)
     if not rows:
         raise InputError("has no line with a reading")
     places = header_places(rows[0][1])
     if places is None:
-        return _without_header(rows, zeros, column, select)
+        return _without_header(rows, zeros, column, select, decimal)
     header, rows = rows[0][1], rows[1:]
-    check_widths(rows, len(header))
+    check_widths(rows, len(header), where)
     value = value_column(header, column, set(places) | {column_of(header, key) for key, _ in select})
     rows = selected(rows, header, select)
-    return _readings(rows, places[0], places[1], value, zeros, {"column": header[value]})
+    ends = (places[0], places[1])
+    return _readings(rows, ends, value, zeros, {"column": header[value]}, decimal, where)
 
 
 def _without_header(
-    rows: Sequence[Row], zeros: str, column: str | None, select: Sequence[tuple[str, str]]
+    rows: Sequence[Row],
+    zeros: str,
+    column: str | None,
+    select: Sequence[tuple[str, str]],
+    decimal: str | None,
 ) -> ForeignMatrix:
     if column is not None or select:
         raise InputError(
@@ -68,14 +77,14 @@ def _without_header(
             f"({', '.join(DESTINATIONS[:3])}): --column and --select need one"
         )
     check_widths(rows, 3)
-    return _readings(rows, 0, 1, 2, zeros, {})
+    return _readings(rows, (0, 1), 2, zeros, {}, decimal, "line")
 
 
-def check_widths(rows: Sequence[Row], width: int) -> None:
+def check_widths(rows: Sequence[Row], width: int, where: str = "line") -> None:
     """Raise InputError for a line of another number of cells."""
     for number, cells in rows:
         if len(cells) != width:
-            raise InputError(f"line {number}: {len(cells)} cells, and {width} are needed")
+            raise InputError(f"{where} {number}: {len(cells)} cells, and {width} are needed")
 
 
 def column_of(header: Sequence[str], name: str) -> int:
@@ -108,22 +117,34 @@ def selected(rows: Sequence[Row], header: Sequence[str], select: Sequence[tuple[
 
 
 def number_of(row: Row, place: int) -> float:
-    """The value of a line, NaN where missing. Raises InputError naming the line."""
-    value = cell(row[1][place])
-    if value is None:
-        text = one_line(row[1][place], 40)
-        raise InputError(f"line {row[0]}: {text!r} is not a number (nan for a missing one)")
-    return value
+    """The value of a line without a unit, NaN where missing. Raises InputError naming the line."""
+    read = numbers([(row[0], [row[1][place]])])
+    if read.unit is not None:
+        raise InputError(f"line {row[0]}: {one_line(row[1][place], 40)!r} has a unit of its own")
+    return float(read.values[0, 0])
 
 
 def _readings(
-    rows: Sequence[Row], src: int, dst: int, value: int, zeros: str, parameters: dict[str, str]
+    rows: Sequence[Row],
+    ends: tuple[int, int],
+    value: int,
+    zeros: str,
+    parameters: dict[str, str],
+    decimal: str | None,
+    where: str,
 ) -> ForeignMatrix:
     index: dict[str, int] = {}
-    ends = [
-        (index.setdefault(cells[src], len(index)), index.setdefault(cells[dst], len(index)))
-        for _, cells in rows
-    ]
-    pairs = np.array(ends, dtype=np.int64).reshape(-1, 2)
-    values = np.array([number_of(row, value) for row in rows])
-    return of_links(list(index), pairs[:, 0], pairs[:, 1], values, zeros=zeros, parameters=parameters)
+    pairs = np.array(
+        [[index.setdefault(cells[end], len(index)) for end in ends] for _, cells in rows], dtype=np.int64
+    ).reshape(-1, 2)
+    read = numbers([(number, [cells[value]]) for number, cells in rows], decimal=decimal, where=where)
+    return of_links(
+        list(index),
+        pairs[:, 0],
+        pairs[:, 1],
+        read.values.reshape(-1),
+        zeros=zeros,
+        unit=read.unit,
+        notes=read.notes,
+        parameters={**parameters, **read.parameters},
+    )

@@ -48,6 +48,40 @@ def test_a_matrix_becomes_a_scan(folder: Path, capsys: pytest.CaptureFixture[str
     assert data["measurement"]["id"] == "goodput" and data["measurement"]["parameters"]["unit"] == "Gbit/s"
 
 
+def test_what_was_decided_about_a_table_is_printed_and_kept(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = folder / "regions.csv", folder / "regions.json"
+    path.write_text(
+        "from/to,US East (N. Example),EU North 1,AP South,avg\n"
+        "US East (N. Example),—,81.2 ms,201 ms,141.1 ms\n"
+        "EU North 1,82 ms,—,118.4 ms,100.2 ms\nAP South,0.2 s,timeout,—,200 ms\n"
+    )
+    assert run(["import", "matrix", str(path), "-o", str(out)]) == 3
+    said = capsys.readouterr()
+    assert "left out avg: it sums up the table" in said.err
+    assert "'EU North 1' is EU-North-1" in said.err and "1 of 6 links have no reading" in said.out
+    scan = load_document(Scan, out)
+    assert [host.name for host in scan.hosts] == ["US-East-N.-Example", "EU-North-1", "AP-South"]
+    assert scan.measurements[0].parameters["names_as_given"]["AP-South"] == "AP South"
+    assert scan.rtt_s.p50[0, 1] == 0.0812 and len(scan.warnings) == 2
+    args = ["import", "matrix", str(path), "-o", str(out), "--force"]
+    assert run([*args, "-u", "ms"]) == 2
+    assert "carry the units ms, s: leave --unit ms out" in capsys.readouterr().err
+
+
+def test_what_a_comma_is_can_be_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = folder / "comma.csv", folder / "comma.json"
+    path.write_text(";a;b\na;;1,234\nb;2,345;\n")
+    args = ["import", "matrix", str(path), "-u", "us", "-o", str(out), "--force"]
+    assert run(args) == 2
+    assert "line 2: '1,234' may have decimals or thousands: give --decimal comma" in capsys.readouterr().err
+    for decimal, value in (("comma", 1.234e-6), ("point", 1234e-6)):
+        assert run([*args, "--decimal", decimal]) == 0
+        assert load_document(Scan, out).rtt_s.p50[0, 1] == pytest.approx(value)
+    capsys.readouterr()
+
+
 def test_holes_are_exit_3_and_nothing_is_exit_4(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, out = folder / "holes.txt", folder / "out.json"
     path.write_text("0 1 -\n1 0 -\n2 3 0\n")
@@ -66,7 +100,7 @@ def test_holes_are_exit_3_and_nothing_is_exit_4(folder: Path, capsys: pytest.Cap
         (["--unit", "us", "--format", "xls"], "unknown format"),
         (["--unit", "us", "--zeros", "perhaps"], "neither refuse nor missing"),
         (["--unit", "us", "--select", "G"], "COLUMN=VALUE"),
-        (["--unit", "us", "--column", "x"], "are for long and nccl"),
+        (["--unit", "us", "--column", "x"], "are for long, json and nccl"),
         (["--unit", "us", "--format", "mpigraph"], "no table of mpiGraph"),
         (["--unit", "us", "--hosts", "x,y"], "is not one of the 2 hosts"),
         (["--unit", "us", "--out", "{m}"], "the input itself"),

@@ -93,7 +93,7 @@ def test_a_separator_at_the_end_of_each_line_is_no_cell() -> None:
         ("0 1\n0 0\n", "is 0: give --zeros missing"),
         ("0 1_000 2\n1 0 3\n4 5 0\n", "'1_000'"),
         ("0 ١ 2\n1 0 3\n4 5 0\n", " is not a number"),
-        ("0;1.5\n1,5;0\n", "'1,5'"),
+        ("0;1.5\n1,234;0\n1,5;0\n", "square matrix"),
         ("0 oops 5\noops 0 7\n5 7 0\n", "line 1: 'oops'"),
         ("oops 5 6\n0 1 2\n1 0 3\n4 5 0\n", "square matrix"),
         ("h,a,5\na,0,1\n6,1,0\n", "columns .* rows"),
@@ -102,7 +102,7 @@ def test_a_separator_at_the_end_of_each_line_is_no_cell() -> None:
         ("", "is empty"),
         ('a,"b\n1,2\n', "CSV"),
         (",3,4\n3,,5\n4,5,\n", "write 'host' into the corner"),
-        ('{"schema": "netprobe.scan/1.0"}', "is JSON"),
+        ('{"schema": "netprobe.scan/1.0"}', "needs no import"),
     ],
 )
 def test_what_is_no_matrix_is_refused_in_one_line(text: str, message: str) -> None:
@@ -130,7 +130,7 @@ def test_options_that_are_none_are_refused() -> None:
     for options in ({"format": "xls"}, {"zeros": "maybe"}):
         with pytest.raises(InputError, match=r"known are|neither"):
             ReadOptions(**options)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="--column and --select are for long and nccl"):
+    with pytest.raises(InputError, match="--column and --select are for long, json and nccl"):
         read("0 1\n1 0\n", column="x")
 
 
