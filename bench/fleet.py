@@ -62,7 +62,7 @@ def netprobe(lab: Lab, cap: int) -> Outcome:
 
         def watch() -> None:
             while process.poll() is None:
-                for pid in family(process.pid)[1:3]:  # agents are all alike
+                for pid in family(process.pid)[1:3]:  # all agents are equivalent
                     largest["agent"] = max(largest["agent"], memory_bytes([pid], "Rss"))
                 time.sleep(0.5)
 

@@ -1,4 +1,4 @@
-"""Rank orders of halving-doubling, double tree and BCube on readings they did not see, beside the leaf order."""
+"""Rank orders of halving-doubling, double tree and BCube on readings they did not see, compared with the leaf order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rings: how far above the Held-Karp bound, and in what time, beside OR-tools; the largest hop and its bound.
+"""Rings: how far above the Held-Karp bound, and in what time, compared with OR-tools; the largest hop and its bound.
 
 unbalanced: raw readings with heavy tails between racks of unequal sizes (bench/_datacentre.py, N3, the family that
 nothing was chosen on); one-way times, the larger direction for both, or each its own (directed). balanced: equal
@@ -145,7 +145,7 @@ def main() -> None:
         print(
             f"Compiling, or reading the cache: {time.process_time() - began:.1f} s of CPU, not counted below.\n"
         )
-    rows, beside, hops = [], [], []
+    rows, peer_rows, hops = [], [], []
     kinds: list[tuple[str, Any, Any, int]] = [
         ("unbalanced", unbalanced, searched, options.instances),
         ("default plan, unbalanced", unbalanced, timed, options.others),
@@ -158,8 +158,8 @@ def main() -> None:
                 rows.append((n, name, count, *over_the_bound(n, kind, solve, count)))
                 print(*rows[-1], sep=", ", file=sys.stderr, flush=True)
         if not options.no_peers:
-            beside.append(peers(n))
-            print(*beside[-1], sep=", ", file=sys.stderr, flush=True)
+            peer_rows.append(peers(n))
+            print(*peer_rows[-1], sep=", ", file=sys.stderr, flush=True)
         if n <= BOTTLENECK_UP_TO and options.instances and "bottleneck" in options.rows:
             hops.append(largest_hops(n, options.instances))
             print(*hops[-1], sep=", ", file=sys.stderr, flush=True)
@@ -175,7 +175,7 @@ def main() -> None:
             "most",
         ]
         table([*columns, "kicks"], rows)
-    if beside:
+    if peer_rows:
         columns = [
             "N, first instance",
             "ours",
@@ -183,7 +183,7 @@ def main() -> None:
             "OR-tools routing, same time",
             f"CP-SAT, {CP_SAT_S:.0f} s",
         ]
-        table(columns, beside)
+        table(columns, peer_rows)
     if hops:
         table(["N", "largest hop equal to its bound", "over it, most", "CPU s, mean", "most"], hops)
 

@@ -193,7 +193,7 @@ def test_a_rankfile_gives_its_hosts_in_the_order_of_the_ranks() -> None:
 
 def test_ranks_are_dealt_out_by_node_where_that_is_asked() -> None:
     hosts = made([("a", 1), ("b", 3), ("c", 2)])
-    dealt = ["a", "b", "c", "b", "c", "b"]
+    interleaved = ["a", "b", "c", "b", "c", "b"]
     assert {name for name, entry in FORMATS.items() if entry.write_by_node} == {
         "json", "openmpi", "rankfile", "ray", "slurm-hostfile",
     }  # fmt: skip
@@ -204,9 +204,9 @@ def test_ranks_are_dealt_out_by_node_where_that_is_asked() -> None:
         texts[name] = write(hosts)
     lines = [line for line in texts["openmpi"].splitlines() if line[0] != "#"]
     assert lines == ["a slots=1", "b", "c", "b", "c", "b"]
-    assert [line for line in texts["slurm-hostfile"].splitlines() if line[0] != "#"] == dealt
+    assert [line for line in texts["slurm-hostfile"].splitlines() if line[0] != "#"] == interleaved
     assert "rank 3=b slot=1\nrank 4=c slot=1\nrank 5=b slot=2\n" in texts["rankfile"]
-    assert [entry["host"] for entry in json.loads(texts["json"])["ranks"]] == dealt
+    assert [entry["host"] for entry in json.loads(texts["json"])["ranks"]] == interleaved
 
 
 def test_ray_and_dlrover_are_told_addresses() -> None:

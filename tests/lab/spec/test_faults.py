@@ -96,7 +96,7 @@ def test_several_paths_are_told_apart_by_ports_and_one_flow_keeps_its_path(
         least = [min(readings) for readings in measure_rtt_s([pair] * 12, 12)]
     finally:
         set_value(small_lab, "all", "faults", "none")
-    # Each direction chooses: 0.3, 5.3 or 10.3 ms, and 12 ports are all alike once in 4^11.
+    # Each direction chooses: 0.3, 5.3 or 10.3 ms, and 12 ports are all the same once in 4^11.
     steps = [(rtt_s - 300e-6) / 5e-3 for rtt_s in least]
     assert all(abs(step - round(step)) < 0.3 and round(step) in (0, 1, 2) for step in steps)
     assert len({round(step) for step in steps}) >= 2

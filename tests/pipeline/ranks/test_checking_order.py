@@ -134,8 +134,8 @@ def test_an_address_goes_before_a_name_that_is_another_hosts() -> None:
     found = checked(said(["gpu-a"] * 6, addresses=addresses, local=[0, 1, 0, 0, 0, 1]))
     assert found.good
     assert any("another host's name" in note for note in found.notes)
-    alike = checked(said(["ubuntu"] * 6, addresses=addresses, local=[0, 1, 0, 0, 0, 1]))
-    assert alike.good and not alike.notes
+    same_names = checked(said(["ubuntu"] * 6, addresses=addresses, local=[0, 1, 0, 0, 0, 1]))
+    assert same_names.good and not same_names.notes
     unknown = checked(said(["ubuntu"] * 6))
     assert not unknown.good and "is it the plan of these hosts?" in " ".join(hint_of(unknown, "slurm"))
 

@@ -295,7 +295,7 @@ def test_the_bound_of_halving_doubling_sees_racks_that_hold_no_whole_block() -> 
 
 def test_the_order_that_suits_one_algorithm_spoils_another() -> None:
     """Racks of consecutive ranks keep a ring's hops and the largest exchanges of halving-doubling inside; a
-    reduce-scatter sends most to the farthest rank, and wants the racks dealt out."""
+    reduce-scatter sends most to the farthest rank, and needs the racks interleaved."""
     matrix, rack = rack_fleet([16] * 4, 5)
     cost = LinkCost(alpha_s=matrix, beta_s_per_byte=matrix * 1e-5, size_bytes=1e8)
     together = sorted(range(64), key=lambda host: rack[host])

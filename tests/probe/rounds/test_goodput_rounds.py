@@ -31,7 +31,7 @@ def drive(
 
 
 def grouped(sizes: Sequence[int]) -> list[list[int]]:
-    """Groups of these sizes; their hosts are dealt out, so that groups are not runs of numbers."""
+    """Groups of these sizes; their hosts are interleaved, so that groups are not runs of numbers."""
     count = sum(sizes)
     order = sorted(range(count), key=lambda host: (host * 7919) % 104729)
     groups, start = [], 0
