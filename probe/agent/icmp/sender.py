@@ -98,7 +98,7 @@ class EchoSeries:
         self.pending = {}  # type: dict[int, int]
         self.came = []  # type: list[tuple[bytes, int, int]]
         self.sends = 0
-        self.seen = 0
+        self.numbers = set()  # type: set[int]
         self.unsent = 0
         self.refused = 0
         self.reason = None  # type: str | None
@@ -136,10 +136,10 @@ class EchoSeries:
             pacer.advance()
         give_up = time.monotonic_ns() + self.timeout_ns
         wanted = len(self.sent_at)
-        grace = MIN_GRACE_NS if self.seen else self.timeout_ns
+        grace = MIN_GRACE_NS if self.numbers else self.timeout_ns
         self._receive_until(min(give_up, time.monotonic_ns() + grace), wanted)
         self._take_up()
-        if 0 < self.seen < wanted:
+        if 0 < len(self.numbers) < wanted:
             self._receive_until(min(give_up, time.monotonic_ns() + 4 * self.trips.longest_ns), wanted)
             self._take_up()
 
@@ -164,9 +164,9 @@ class EchoSeries:
         self.sends += 1
 
     def _receive_until(self, deadline: int, wanted: int = 0) -> None:
-        """Take what comes until ``deadline``, or until ``wanted`` replies are there."""
+        """Take what comes until ``deadline``, or until ``wanted`` probes are answered."""
         descriptor = self.sock.fileno()
-        while self.reason is None and not (wanted and self.seen >= wanted):
+        while self.reason is None and not (wanted and len(self.numbers) >= wanted):
             left = deadline - time.monotonic_ns()
             if left <= 0:
                 return
@@ -190,9 +190,14 @@ class EchoSeries:
         except OSError as error:
             self._note_error(error)
             return
-        if self.echoes.token in data and len(self.came) <= 2 * self.echoes.count + 64:
-            self.came.append((data, stamping.kernel_stamp(ancillary), time.monotonic_ns()))
-            self.seen += 1
+        seq = reply_number(data, self.echoes.ident, self.echoes.ipv6)
+        if seq not in self.sent_at or self.echoes.token not in data:
+            return
+        if seq in self.numbers:
+            self.trips.duplicates += 1
+            return
+        self.numbers.add(seq)
+        self.came.append((data, stamping.kernel_stamp(ancillary), time.monotonic_ns()))
 
     def _take_up(self) -> None:
         """Parse what came."""
@@ -211,8 +216,20 @@ class EchoSeries:
 
     def _note_error(self, error: OSError) -> None:
         self.refused += 1
-        if not self.seen and self.refused >= REFUSALS:
+        if not self.numbers and self.refused >= REFUSALS:
             self.reason = errno_text(error)
+
+
+def reply_number(data: bytes, ident: int, ipv6: bool) -> int:
+    """The sequence number of an echo reply to ``ident`` as a raw socket has it, -1 for anything else.
+
+    Enough to know how many probes are answered; scapy looks at the whole reply when there is time.
+    """
+    at = 0 if ipv6 or not data else (data[0] & 15) * 4
+    if len(data) < at + 8 or data[at : at + 2] != (b"\x81\0" if ipv6 else b"\0\0"):
+        return -1
+    got, seq = struct.unpack_from("!HH", data, at + 4)
+    return int(seq) if got == ident else -1
 
 
 def _raw_socket(ipv6: bool) -> socket.socket:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -107,6 +108,25 @@ def test_duplicates_are_counted_and_change_nothing() -> None:
     readings = run(10, repeat=frozenset({2, 3, 9}))
     assert (readings.received, readings.duplicates) == (10, 3)
     assert len(readings.result(START)[1]) == 10
+
+
+@pytest.mark.parametrize("late", [0, 30 * US, 500 * US])
+def test_of_two_departures_that_are_told_of_one_probe_the_first_counts(late: int) -> None:
+    """As a far end tells that answers a probe twice, and knows only of its last answer."""
+    readings, last = SeriesReadings(10, 10**9), (0, 0, False)
+    for seq in range(12):
+        leaves = START + seq * 1000 * US
+        readings.sent(seq, leaves - 5 * US, leaves - 5 * US)
+        readings.left(seq, leaves)
+        for after in (0, late) if seq == 5 else (0,):
+            arrives = leaves + 50 * US + 3 * DAY + after
+            departs = arrives + 40 * US
+            reply = Reply(seq, arrives, True, departs - 3 * US, *last)
+            last = (seq, departs, True)
+            back = departs - 3 * DAY + 50 * US
+            readings.answered(reply, back, back + 30 * US, back + 30 * US)
+    assert readings.duplicates == 1
+    assert [rtt for _seq, _sent, rtt in readings.result(START)[1]] == [100 * US] * 10
 
 
 def test_losses_are_losses_and_cost_the_stamp_before_them() -> None:
