@@ -10,8 +10,8 @@ from netprobe.probe.records.visits import VisitResult
 from netprobe.probe.rounds.circle import Link, Rounds, two_passes
 from netprobe.probe.rounds.leaving import Leaving
 
-FUTILE_ROUNDS = 3
-"""After so many rounds of a try without any reading the others are left out."""
+FUTILE_ROUNDS, FUTILE_S = 3, 1.0
+"""After so many rounds of a try without any reading, or so long in vain, the others are left out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +88,8 @@ class Retrying:
         self._ended = False
         self._rounds: list[list[Link]] = []
         self._futile = 0
+        self._in_vain_s = 0.0
+        self._asked_at_s = 0.0
         self._asked: set[Link] = set()
         self._read = 0
         self._added = Extent(rounds=0, links=0)
@@ -111,11 +113,12 @@ class Retrying:
         if not self._rounds:
             self._rounds = self._more(results)
             self._add(self._rounds)
-            self._futile = 0
+            self._futile, self._in_vain_s = 0, 0.0
         if not self._rounds:
             return None
         self._asked = set(self._rounds[0])
         self._read = len(results.visits)
+        self._asked_at_s = results.elapsed_s
         return self._rounds.pop(0)
 
     def extent(self) -> Extent | None:
@@ -142,14 +145,15 @@ class Retrying:
         return rounds
 
     def _is_futile(self, results: Results) -> bool:
-        """Whether the last few rounds of a try gave no reading at all."""
+        """Whether the last few rounds of a try gave no reading at all, or waited for long."""
         read = any(
             visit.has_reading
             for visit in results.visits[self._read :]
             if Link(visit.src, visit.dst) in self._asked
         )
         self._futile = 0 if read else self._futile + 1
-        return self._futile >= FUTILE_ROUNDS
+        self._in_vain_s += max(0.0, results.elapsed_s - self._asked_at_s - 2 * self._leaving.usual_s)
+        return self._futile >= FUTILE_ROUNDS or self._in_vain_s > FUTILE_S
 
     def _add(self, rounds: Sequence[Sequence[Link]]) -> None:
         self._added = Extent(

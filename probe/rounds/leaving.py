@@ -12,7 +12,7 @@ No I/O and no clock: a test drives it with made-up visits.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -24,6 +24,9 @@ PARTNERS = 3
 """So many partners that are well must have had a bad visit with a host."""
 LATE_RATIO = 4.0
 """A visit is late when it takes so many times what the good ones take, and longer than ``Leaving`` is told."""
+LATE_VISITS = 4
+"""A host with so many late visits, however many good ones are between them, leaves, if that is so many times what hosts
+have on average: it stops and goes."""
 _RECENT = 64
 
 ANY, PROBING, PROBED = "any", "probing", "probed"
@@ -41,6 +44,8 @@ class _Trouble:
     """A visit that was asked for since it is a suspect."""
     confirmed: bool = False
     """It was bad, too."""
+    only_late: bool = True
+    """Whether all of them were late, and none without an answer."""
 
 
 class Leaving:
@@ -63,6 +68,8 @@ class Leaving:
         """Where it is not ``PARTNERS``."""
         self._out: dict[Part, str] = {}
         self._news: list[str] = []
+        self._late: Counter[int] = Counter()
+        """Late visits of each host."""
         self._recent: deque[float] = deque(maxlen=_RECENT)
         self._read = -1
         self._tie: dict[int, int] = {}
@@ -74,6 +81,23 @@ class Leaving:
     def hosts(self) -> frozenset[int]:
         """Hosts that neither probe nor are probed any more."""
         return frozenset(host for host, what in self._out if what == ANY)
+
+    @property
+    def seen(self) -> int:
+        """How many visits it has looked at."""
+        return max(0, self._read)
+
+    @property
+    def late_after_s(self) -> float | None:
+        """How long a visit may take; None where that cannot be told."""
+        if self._late_s is None or not self._recent:
+            return None
+        return max(self._late_s, LATE_RATIO * sorted(self._recent)[len(self._recent) // 2])
+
+    @property
+    def usual_s(self) -> float:
+        """What a good visit takes."""
+        return sorted(self._recent)[len(self._recent) // 2] if self._recent else 0.0
 
     def take_in(self, visits: Sequence[VisitResult], alive: frozenset[int]) -> None:
         """Look at the visits since the last call, and decide. Those of the first call are an earlier scan's."""
@@ -104,7 +128,7 @@ class Leaving:
         busy: set[int] = set()
         links = []
         for part, trouble in self._trouble.items():
-            if part in self._out or trouble.checking is not None or not self._suspected(part, alive):
+            if part in self._out or trouble.checking or trouble.only_late or not self._suspected(part, alive):
                 continue
             link = self._check_of(part, alive)
             if link is None:
@@ -122,7 +146,12 @@ class Leaving:
         links: list[Link] = []
         for place, (host, what) in enumerate(self._out):
             others = [other for other in well or sorted(alive) if other != host]
-            if host not in alive or not others or (not well and any(host in (n.src, n.dst) for n in links)):
+            if (
+                host not in alive
+                or not others
+                or self._is_slow((host, what))
+                or (not well and any(host in (n.src, n.dst) for n in links))
+            ):
                 continue
             met = {_other(link, host) for link in self._trouble[host, what].bad}
             fresh = [other for other in others if other not in met] or others
@@ -150,7 +179,10 @@ class Leaving:
 
     def _take(self, visit: VisitResult) -> None:
         link = Link(visit.src, visit.dst)
-        late = self._is_late(visit)
+        limit_s = self.late_after_s
+        late = limit_s is not None and visit.duration_s > limit_s
+        if late:
+            self._late.update((link.src, link.dst))
         if visit.has_reading and not late:
             self._recent.append(visit.duration_s)
             for part in _parts(link):
@@ -165,6 +197,7 @@ class Leaving:
         for part in _parts(link):
             trouble = self._trouble.setdefault(part, _Trouble())
             trouble.bad[link] = why
+            trouble.only_late &= late
             if trouble.checking == link:
                 trouble.checking, trouble.confirmed = None, True
         if not self._good:
@@ -179,11 +212,6 @@ class Leaving:
         if self._out.pop(part, None) is not None:
             self._news.append(f"{self._name(part[0])} is back in the rounds: it answers again")
 
-    def _is_late(self, visit: VisitResult) -> bool:
-        if self._late_s is None or visit.duration_s <= self._late_s or not self._recent:
-            return False
-        return visit.duration_s > LATE_RATIO * sorted(self._recent)[len(self._recent) // 2]
-
     def _decide(self, alive: frozenset[int]) -> None:
         if not self._good:
             self._leave_all(alive)
@@ -192,8 +220,13 @@ class Leaving:
         for part in sorted(self._trouble, key=lambda part: part[1] != ANY):
             if part in self._out or (part[0], ANY) in self._out or not self._suspected(part, alive):
                 continue
-            if self._trouble[part].confirmed or self._check_of(part, alive) is None:
+            trouble = self._trouble[part]
+            if trouble.confirmed or trouble.only_late or self._check_of(part, alive) is None:
                 self._leave(part)
+        most = LATE_VISITS * max(1.0, sum(self._late.values()) / max(1, len(alive)))
+        for host, late in self._late.items():
+            if late >= most and host in alive and (host, ANY) not in self._out:
+                self._leave((host, ANY))
 
     def _suspected(self, part: Part, alive: frozenset[int]) -> bool:
         """Whether its bad visits are with enough hosts that are well."""
@@ -205,10 +238,11 @@ class Leaving:
         if len(well) < needed:
             return False
         partners = len({_other(link, host) for link in well})
+        if partners >= needed:
+            return True
         # In a small fleet there are not so many.
-        return partners >= needed or partners >= sum(
-            self._is_well(other, host) for other in alive if other != host
-        )
+        there = sum(self._is_well(other, host) for other in alive if other != host)
+        return partners >= there and 2 * there >= len(alive) - 1
 
     def _is_well(self, other: int, host: int) -> bool:
         """Whether the last good visit of a host was with another one than ``host``, and it did not leave since."""
@@ -225,12 +259,21 @@ class Leaving:
 
     def _leave(self, part: Part) -> None:
         host, what = part
-        bad = self._trouble[part].bad
-        partners = listed(list(dict.fromkeys(self._name(_other(link, host)) for link in bad)), PARTNERS)
-        doing = {ANY: "with", PROBING: "to", PROBED: "from"}[what]
-        why = f" after visits {doing} {partners} failed: {list(bad.values())[-1]}"
+        trouble = self._trouble.setdefault(part, _Trouble())
+        if trouble.bad:
+            partners = listed(
+                list(dict.fromkeys(self._name(_other(link, host)) for link in trouble.bad)), PARTNERS
+            )
+            doing = {ANY: "with", PROBING: "to", PROBED: "from"}[what]
+            why = f" after visits {doing} {partners} failed: {list(trouble.bad.values())[-1]}"
+        else:
+            why = f" after {self._late[host]} late visits"
         self._out[part] = why
-        self._news.append(f"{self._name(host)} leaves the rounds{why}; it is tried once more at their end")
+        end = "" if trouble.only_late else "; it is tried once more at their end"
+        self._news.append(f"{self._name(host)} leaves the rounds{why}{end}")
+
+    def _is_slow(self, part: Part) -> bool:
+        return self._trouble[part].only_late
 
     def _root(self, host: int) -> int:
         """One host for all that good visits tie to this one."""

@@ -119,7 +119,9 @@ class Scheduler:
                 why_not = functools.partial(
                     self._why_not, unable=unable, leaving=None if chooser.patient else leaving
                 )
-                await self._round(phase.method, measurement, together, why_not, seen, patient=chooser.patient)
+                await self._round(
+                    phase.method, measurement, together, why_not, seen, chooser.patient, leaving.late_after_s
+                )
                 self.rounds += 1
                 done += len(together)
                 self._tell_round(id_, chooser, done, self._clock() - began)
@@ -131,10 +133,11 @@ class Scheduler:
         links: Sequence[Link],
         reason_of: Callable[[Link], str | None],
         seen: list[VisitResult],
-        *,
         patient: bool,
+        late_after_s: float | None,
     ) -> None:
-        """Visit ``links``; ``seen`` grows. A visit whose source is silent is left behind, and ends when it does."""
+        """Visit ``links``; ``seen`` grows. A visit whose source is silent, or that takes long, is left behind, and ends
+        when it does."""
         why_not = [reason_of(link) for link in links]
         if None not in why_not and any(map(self._silent, links)):
             await self._wait_for_silent(links)
@@ -162,6 +165,7 @@ class Scheduler:
                 for link, reason in zip(links, why_not, strict=True)
             ]
         )
+        began = self._clock()
         await asyncio.wait({round_.over}, timeout=2 * method.cost().seconds + LATE_S)
         while not round_.over.done() and (waiting := [visit for visit in round_.pending if not visit.behind]):
             for visit in waiting:
@@ -169,8 +173,9 @@ class Scheduler:
                     if member.connection is not None and member.connection.unanswered_s == 0:
                         member.connection.ping()
             await asyncio.wait({round_.over}, timeout=LOOK_S)
+            late = late_after_s is not None and self._clock() - began > late_after_s + ANSWER_S
             for visit in waiting:
-                visit.behind = self._is_silent(visit.src)
+                visit.behind = late or self._is_silent(visit.src)
         self._leave_finished()
 
     def _leave_finished(self) -> None:
@@ -208,6 +213,8 @@ class Scheduler:
         for member in ends:
             if self._is_silent(member):
                 return f"{member.outcome.host.name}: its agent is silent"
+            if any(visit.src is member for round_ in self._under_way for visit in round_.pending):
+                return f"{member.outcome.host.name}: its agent is busy with an earlier visit"
         return None if leaving is None else leaving.why_not(link)
 
     async def _wait_for_silent(self, links: Sequence[Link]) -> None:

@@ -13,7 +13,7 @@ from netprobe.probe.records.samples import Samples
 from netprobe.probe.records.visits import VisitResult
 from netprobe.probe.rounds.chooser import FUTILE_ROUNDS, Results, Retrying, RoundRobin
 from netprobe.probe.rounds.circle import Link
-from netprobe.probe.rounds.leaving import PARTNERS, Leaving
+from netprobe.probe.rounds.leaving import LATE_VISITS, PARTNERS, Leaving
 from tests.probe.conftest import visit
 
 Answers = Callable[[Link, int], bool]
@@ -166,3 +166,31 @@ def test_visits_of_the_scan_that_this_one_continues_are_no_evidence() -> None:
     earlier = [visit(0, 5, []), visit(1, 5, []), visit(2, 5, []), visit(0, 1, [1e-4]), visit(1, 2, [1e-4])]
     leaving.take_in(earlier, alive)
     assert leaving.hosts == frozenset()
+
+
+def test_a_host_that_stops_and_goes_leaves_though_many_of_its_visits_are_good() -> None:
+    leaving = Leaving(late_s=0.7)
+    alive = frozenset(range(10))
+    leaving.take_in([], alive)
+    for turn in range(LATE_VISITS):
+        assert leaving.hosts == frozenset()
+        late = visit(0, 1 + turn, [1e-4], duration_s=3.0)
+        good = [visit(0, 5 + turn, [1e-4]), *(visit(i, i + 1, [1e-4]) for i in range(1, 9))]
+        leaving.take_in([*earlier_of(leaving), *good, late], alive)
+    assert leaving.hosts == {0}
+    assert leaving.trials(alive) == []  # it would be as slow again
+
+
+def test_where_all_visits_are_late_nobody_leaves() -> None:
+    leaving = Leaving(late_s=0.7)
+    alive = frozenset(range(10))
+    leaving.take_in([], alive)
+    visits = [visit(0, 1, [1e-4])]
+    visits += [visit(a, b, [1e-4], duration_s=2.0) for a in range(10) for b in range(10) if a != b]
+    leaving.take_in(visits, alive)
+    assert leaving.hosts == frozenset()
+
+
+def earlier_of(leaving: Leaving) -> list[VisitResult]:
+    """As many visits as it has seen: a list of visits grows."""
+    return [visit(8, 9, [1e-4])] * leaving.seen
