@@ -20,6 +20,7 @@ from netprobe.formats.hostfiles import (
 from netprobe.formats.topologies import (
     dlrover,
     kubernetes_labels,
+    slurm_block,
     slurm_topology,
     slurm_topology_yaml,
     topograph,
@@ -53,6 +54,7 @@ TOPOLOGY_FORMATS: dict[str, TopologyFormat] = {
     for entry in (
         slurm_topology.TOPOLOGY_FORMAT,
         slurm_topology_yaml.TOPOLOGY_FORMAT,
+        slurm_block.TOPOLOGY_FORMAT,
         kubernetes_labels.TOPOLOGY_FORMAT,
         topograph.TOPOLOGY_FORMAT,
         dlrover.TOPOLOGY_FORMAT,

@@ -22,7 +22,10 @@ def eval_(
     ],
     truth: Annotated[
         Path | None,
-        typer.Option("--truth", help="truth.json of a lab, or a topology.conf of Slurm."),
+        typer.Option(
+            "--truth",
+            help="truth.json of a lab, or Slurm's topology.conf or topology.yaml (FILE:NAME for one of several).",
+        ),
     ] = None,
     labels: Annotated[
         str | None,

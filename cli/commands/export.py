@@ -27,7 +27,10 @@ FormatOption = Annotated[
     ),
 ]
 TopologyFormatOption = Annotated[
-    str, typer.Option("--format", "-f", help="slurm-conf, slurm-yaml, kubernetes, topograph, or dlrover.")
+    str,
+    typer.Option(
+        "--format", "-f", help="slurm-conf, slurm-yaml, slurm-block, kubernetes, topograph, or dlrover."
+    ),
 ]
 RequireAllOption = Annotated[
     bool, typer.Option("--require-all", help="Refuse where a host is left out, rather than warn.")

@@ -149,12 +149,13 @@ def read_slurm_topology(text: str, *, source: str | None = None) -> SlurmTopolog
                 )
     if not any(leaves.values()):
         raise HostsError("no host in it: a topology.conf with Nodes= is needed", source=source)
-    return _positions(leaves, above, source)
+    return positions_of(leaves, above, source)
 
 
-def _positions(
+def positions_of(
     leaves: dict[str, tuple[str, ...]], above: dict[str, str], source: str | None
 ) -> SlurmTopology:
+    """Positions by the hosts of each switch, and the switch above each. Raises HostsError for a circle."""
     positions: dict[str, tuple[str, ...]] = {}
     twice: dict[str, tuple[str, str]] = {}
     for leaf, hosts in leaves.items():

@@ -12,6 +12,7 @@ from netprobe.core.errors import DocumentError, InputError, SpecError
 from netprobe.core.hosts import Host, read_hosts_file_text
 from netprobe.core.text import listed
 from netprobe.formats.topologies.slurm_topology import looks_like_slurm_topology, read_slurm_topology
+from netprobe.formats.topologies.slurm_yaml_reader import looks_like_topology_yaml, read_topology_yaml
 from netprobe.lab.spec.spec import LabSpec
 from netprobe.lab.truth import Truth, rack_id
 
@@ -48,21 +49,32 @@ class Placement:
 
 
 def read_placement(path: Path) -> Placement:
-    """Positions of a truth document of a lab, or of a Slurm topology.conf. Raises InputError for anything else."""
+    """Positions of a truth document of a lab, or of Slurm's topology.conf or topology.yaml.
+
+    Raises InputError for anything else. ``FILE:NAME`` is one of several topologies of a topology.yaml.
+    """
+    path, name = _file_and_name(path)
     text = read_hosts_file_text(path)
     if text.lstrip().startswith("{"):
+        if name is not None:
+            raise InputError(
+                f"{path}: is a JSON document, and holds no topologies with names: leave :{name} out"
+            )
         return placement_of_truth(
             parse_document(Truth, read_json(path), source=str(path), folder=path.parent), source=str(path)
         )
-    if not looks_like_slurm_topology(text):
+    if looks_like_topology_yaml(text):
+        topology = read_topology_yaml(text, source=str(path), name=name)
+    elif looks_like_slurm_topology(text) and name is None:
+        topology = read_slurm_topology(text, source=str(path))
+    else:
         raise InputError(
             f"{path}: is neither a truth document (truth.json of a lab) nor a topology.conf of Slurm with "
-            "SwitchName or BlockName lines; for labels of the hosts give --labels"
+            "SwitchName or BlockName lines, nor a topology.yaml; for labels of the hosts give --labels"
         )
-    topology = read_slurm_topology(text, source=str(path))
     deepest = max(map(len, topology.positions.values()), default=1)
     return Placement(
-        source=str(path),
+        source=str(path) if name is None else f"{path}:{name}",
         kind="slurm",
         levels=(*(f"level {depth}" for depth in range(1, deepest)), "switch"),
         positions=topology.positions,
@@ -70,6 +82,14 @@ def read_placement(path: Path) -> Placement:
             host: f"it hangs on {first} and on {second}" for host, (first, second) in topology.twice.items()
         },
     )
+
+
+def _file_and_name(path: Path) -> tuple[Path, str | None]:
+    """A file, or a file and what stands behind a colon where only the part before it is one."""
+    file, colon, name = str(path).rpartition(":")
+    if colon and name and file and not path.exists() and Path(file).is_file():
+        return Path(file), name
+    return path, None
 
 
 def placement_of_truth(truth: Truth, *, source: str) -> Placement:

@@ -269,7 +269,10 @@ def test_an_export_that_cannot_be_leaves_no_file(done: Path, capsys: pytest.Capt
         (["hostfile", plan, "--format", "rankfile", "--hosts", str(hosts)], "mpirun would misread"),
         (["topology", map_, "--hosts", str(hosts)], "no node of the name"),
         (["topology", map_, "--format", "kubernetes", "--hosts", str(hosts)], "RFC 1123"),
-        (["topology", map_, "--format", "openmpi"], "known are dlrover, kubernetes, slurm-conf, slurm-yaml"),
+        (
+            ["topology", map_, "--format", "openmpi"],
+            "known are dlrover, kubernetes, slurm-block, slurm-conf, slurm-yaml",
+        ),
         (["topology", plan], "is a plan document, and a map is needed"),
         (["topology", map_, "--out", str(done / "none" / "x")], "no such directory"),
         (["topology", map_, "--out", map_, "--force"], "is the input itself"),

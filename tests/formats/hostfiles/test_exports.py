@@ -75,6 +75,7 @@ def test_the_default_names_of_files_stay() -> None:
     assert {entry.name: entry.file for entry in TOPOLOGY_FORMATS.values()} == {
         "slurm-conf": "topology.conf",
         "slurm-yaml": "topology.yaml",
+        "slurm-block": "topology.conf",
         "kubernetes": "group-labels.sh",
         "topograph": "topograph.json",
         "dlrover": "dlrover-switches.json",

@@ -86,7 +86,7 @@ def test_a_strange_group_is_refused(name: str, group: str) -> None:
 
 
 def test_what_the_formats_cannot_say_is_refused() -> None:
-    for name in ("slurm-conf", "slurm-yaml"):
+    for name in ("slurm-conf", "slurm-yaml", "slurm-block"):
         with pytest.raises(InputError, match="no node of the name"):
             topology_format_named(name).write({"g0": [make_host("fd00::1")]})
         with pytest.raises(InputError, match="'all'"):
@@ -101,7 +101,8 @@ def test_what_the_formats_cannot_say_is_refused() -> None:
     with pytest.raises(InputError, match="RFC 1123"):
         topology_format_named("kubernetes").write({"g0": [make_host("p", labels={"node": "n;id"})]})
     with pytest.raises(
-        InputError, match="unknown format 'x': known are dlrover, kubernetes, slurm-conf, slurm-yaml"
+        InputError,
+        match="unknown format 'x': known are dlrover, kubernetes, slurm-block, slurm-conf, slurm-yaml",
     ):
         topology_format_named("x")
 
