@@ -17,8 +17,8 @@ MOST_STEPS, LEAST_STEPS = 100_000, 30_000
 MOST_WORK = 10_000_000
 """Steps times hosts of a run, down to `LEAST_STEPS`: a step takes time by the hosts. Without numba the four or five
 runs of a plan of 256 hosts then take half a minute, and the same steps are made with it."""
-SCALE = float(1 << 40)
-"""Whole units of the largest cost that annealing compares by."""
+SCALE = float(1 << 24)
+"""Steps of the largest cost that annealing compares by. See `on_a_grid` for why no finer."""
 
 
 class AnnealedStrategy(OrderStrategy):
@@ -82,14 +82,21 @@ def steps_of(hosts: int, effort: Effort) -> int:
 
 
 def on_a_grid(link_cost: LinkCost) -> LinkCost:
-    """The same costs in whole units, the largest being 2^40, so that the unit decides no comparison."""
-    alpha = link_cost.matrix(0.0)
-    beta = None if link_cost.beta_s_per_byte is None else link_cost.matrix(1.0) - alpha
-    top = max(float(alpha.max(initial=0.0)), 0.0 if beta is None else float(beta.max(initial=0.0)))
+    """The same costs in whole steps, the largest being 2^24 of them, so that the unit decides no comparison.
+
+    Where all costs are whole numbers, below 2^25, of one unit (as in a file of so many digits), none is nearer to
+    half a step than 2^-26 of it, and another unit (with the division five roundings to 53 bits) moves it by less:
+    the steps are the same in every unit. A finer grid would round costs at half a step either way. Powers of two
+    as units change nothing, whatever the costs.
+    """
+    alpha, whole = link_cost.flat
+    shape = link_cost.alpha_s.shape
+    top = max(float(alpha.max(initial=0.0)), 0.0 if whole is None else float(whole.max(initial=0.0)))
     if top <= 0:
         return link_cost
     return LinkCost(
-        alpha_s=np.rint(alpha / top * SCALE),
-        beta_s_per_byte=None if beta is None else np.rint(np.maximum(beta, 0.0) / top * SCALE),
-        size_bytes=0.0 if beta is None else 1.0,
+        alpha_s=np.rint(alpha / top * SCALE).reshape(shape),
+        # The time of the whole buffer: not a byte's, which times its size would be off the grid again.
+        beta_s_per_byte=None if whole is None else np.rint(whole / top * SCALE).reshape(shape),
+        size_bytes=0.0 if whole is None else 1.0,
     )

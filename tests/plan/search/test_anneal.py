@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -133,18 +135,71 @@ def test_candidates_hold_for_any_number_of_hosts(name: str, size: int, seed: int
         assert strategy.price(worst, link) >= original_cost * (1 - 1e-9)
 
 
-@examples(8)
-@given(names, st.integers(3, 24), st.sampled_from([1e-9, 1e-3, 1.0, 7.0, 1e6]), st.booleans())
-def test_the_unit_decides_nothing(name: str, size: int, scale: float, sized: bool) -> None:
-    link = random_links(size, size, sized=sized)
+def whole_links(size: int, seed: int, *, most: int, sized: bool) -> LinkCost:
+    """Links that cost whole numbers of a unit up to ``most``, as files of few digits have them."""
+    rng = np.random.default_rng(seed)
+    alpha, beta = rng.integers(0, most + 1, (2, size, size)).astype(np.float64)
+    return LinkCost(alpha_s=alpha, beta_s_per_byte=beta if sized else None, size_bytes=2.5 if sized else 0.0)
+
+
+def in_unit(link: LinkCost, scale: float) -> LinkCost:
+    """The same costs in another unit."""
     beta = link.beta_s_per_byte
-    other = LinkCost(
+    return LinkCost(
         alpha_s=link.alpha_s * scale,
         beta_s_per_byte=None if beta is None else beta * scale,
         size_bytes=link.size_bytes,
     )
-    one, two = on_a_grid(link), on_a_grid(other)
-    assert np.array_equal(one.matrix(0.0), two.matrix(0.0)) and np.array_equal(one.matrix(), two.matrix())
+
+
+# Times 2.5, as halves: below 2^25, as `on_a_grid` asks.
+MOST_WHOLE = 2**25 // 5 - 1
+UNITS = st.one_of(st.sampled_from([1e-9, 1e-6, 1e-3, 7.0, 1e6]), st.floats(1e-9, 1e9))
+
+
+@given(st.integers(2, 40), st.integers(0, 2**32), st.integers(1, MOST_WHOLE), UNITS, st.booleans())
+def test_the_grid_is_the_same_in_every_unit(
+    size: int, seed: int, most: int, scale: float, sized: bool
+) -> None:
+    link = whole_links(size, seed, most=most, sized=sized)
+    one, other = on_a_grid(link), on_a_grid(in_unit(link, scale))
+    assert np.array_equal(one.matrix(0.0), other.matrix(0.0)) and np.array_equal(one.matrix(), other.matrix())
+
+
+@pytest.mark.parametrize("most", [MOST_WHOLE, 4_194_304, 1_000_000, 3 * 2**20, 2**20 + 1])
+def test_no_cost_near_half_a_step_is_rounded_another_way_in_another_unit(most: int) -> None:
+    """The whole numbers that lie nearest to half a step of the grid, for largest costs that bring them near."""
+    steps = np.arange(0, 2**24, 2**24 // 3000, dtype=np.float64)
+    nearest = np.unique(np.rint((steps + 0.5) * most / 2**24))
+    nearest = np.append(nearest[nearest <= most], most)
+    size = int(np.ceil(np.sqrt(len(nearest)))) + 1
+    alpha = np.zeros((size, size))
+    alpha[~np.eye(size, dtype=bool)] = np.resize(nearest, size * (size - 1))
+    link = LinkCost(alpha_s=alpha)
+    for scale in (1e-9, 1e-6, 1e-3, 1 / 3, 7.0, 1e6, 0.1):
+        assert np.array_equal(on_a_grid(link).alpha_s, on_a_grid(in_unit(link, scale)).alpha_s)
+
+
+def test_costs_of_many_digits_that_a_finer_grid_rounded_two_ways() -> None:
+    for size, scale in itertools.product(range(3, 25), (1e-9, 1e-3, 7.0, 1e6)):
+        link = random_links(size, size, sized=False)
+        assert np.array_equal(on_a_grid(link).alpha_s, on_a_grid(in_unit(link, scale)).alpha_s), (size, scale)
+
+
+@given(st.integers(2, 40), st.integers(0, 2**32), st.integers(-60, 60), st.booleans())
+def test_a_power_of_two_as_unit_changes_no_cost(size: int, seed: int, power: int, sized: bool) -> None:
+    link = random_links(size, seed, sized=sized)
+    one, other = on_a_grid(link), on_a_grid(in_unit(link, 2.0**power))
+    assert np.array_equal(one.matrix(0.0), other.matrix(0.0)) and np.array_equal(one.matrix(), other.matrix())
+
+
+@examples(8)
+@given(names, st.integers(3, 24), st.integers(0, 2**32), st.integers(1, MOST_WHOLE), UNITS, st.booleans())
+def test_the_unit_decides_nothing(
+    name: str, size: int, seed: int, most: int, scale: float, sized: bool
+) -> None:
+    link = whole_links(size, seed, most=most, sized=sized)
+    other = in_unit(link, scale)
     strategy, original = strategy_of(name), list(range(size))
     first, second = (
         strategy.search(
