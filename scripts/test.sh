@@ -1,9 +1,10 @@
 #!/bin/sh
 # Run the tests. scripts/test.sh all|fast|long [PYTEST ARGUMENT...]
 #
-# all: tests without a lab in parallel, then labs one at a time (a second lab on the same cores, or a busy
-# neighbour, would spoil their timing). fast: of the first part those that take less than a second each. long: both parts, with the tests marked `long`.
-# With arguments for pytest, all and long are one plain run. Fails when either part fails.
+# all: tests without a lab in parallel, and beside them, one at a time, the labs that wait more than they work; then,
+# alone, the labs whose timing a busy neighbour would spoil (marked `quiet`). fast: of the tests without a lab those
+# that take less than a second each. long: all parts, with the tests marked `long` and new random examples, whose
+# seed is printed. With arguments for pytest, all and long are one plain run. Fails when any part fails.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 which=${1:-all}
@@ -17,16 +18,30 @@ long) export NETPROBE_TESTS=long ;;
     ;;
 esac
 
-# Workers wait for processes and timeouts half of the time: one more than there are cores.
-workers=$(($(getconf _NPROCESSORS_ONLN) + 1))
+workers=$(getconf _NPROCESSORS_ONLN)
 [ "$workers" -le 8 ] || workers=8
 pytest=.venv/bin/pytest
 
 if [ "$which" = fast ]; then
     exec "$pytest" -n "$workers" -m "not lab and not slow" "$@"
+fi
+
+if [ "$which" = long ]; then
+    case " $* " in
+    *" --hypothesis-seed="*) ;;
+    *)
+        seed=$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+        echo "random examples of the seed $seed; again: make test-long PYTEST_ARGS=--hypothesis-seed=$seed"
+        [ $# = 0 ] || exec "$pytest" --hypothesis-seed="$seed" "$@"
+        set -- --hypothesis-seed="$seed"
+        ;;
+    esac
+    [ "$#" = 1 ] || exec "$pytest" "$@"
 elif [ $# -gt 0 ]; then
     exec "$pytest" "$@"
 fi
+
+# Arguments that are left, a seed at most, are for each part.
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -44,18 +59,31 @@ part() {
         echo $? >"$folder/$name.status"
     } | tee "$folder/$name.log"
     tail -n 1 "$folder/$name.log" >"$folder/$name.last"
-    return "$(cat "$folder/$name.status")"
 }
 
-status=0
-part parallel -n "$workers" -m "not lab" || status=1
-part labs -m lab || status=1
+"$pytest" --color="$color" "$@" -m "lab and not quiet" >"$folder/labs.log" 2>&1 &
+labs=$!
+trap 'kill "$labs" 2>/dev/null; rm -rf "$folder"' EXIT
+part parallel -n "$workers" -m "not lab" "$@"
+wait "$labs"
+echo $? >"$folder/labs.status"
+trap 'rm -rf "$folder"' EXIT
+cat "$folder/labs.log"
+tail -n 1 "$folder/labs.log" >"$folder/labs.last"
+part quiet -m quiet "$@"
 
-# Both closing lines at the end; a failure stands last.
-printf '\ntests without a lab, then labs:\n'
-if [ "$(cat "$folder/parallel.status")" = 0 ]; then
-    cat "$folder/parallel.last" "$folder/labs.last"
-else
-    cat "$folder/labs.last" "$folder/parallel.last"
-fi
+# The closing lines at the end; those of failures stand last.
+printf '\ntests without a lab, labs beside them, labs alone:\n'
+status=0
+for wanted in passed failed; do
+    for name in parallel labs quiet; do
+        case $(cat "$folder/$name.status") in
+        0) [ $wanted = failed ] || cat "$folder/$name.last" ;;
+        *)
+            status=1
+            [ $wanted = passed ] || cat "$folder/$name.last"
+            ;;
+        esac
+    done
+done
 exit "$status"

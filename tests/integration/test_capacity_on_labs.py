@@ -17,7 +17,7 @@ from netprobe.core.documents.map import Map
 from netprobe.core.documents.scan import Scan
 from netprobe.lab import LabSpec, temporary
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 ATTEMPTS = 3  # the order of two uplinks is a factor of two, which a busy second may hide
 
 

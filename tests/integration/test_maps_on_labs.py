@@ -24,7 +24,7 @@ from netprobe.pipeline.truth.scoring import score_map
 from netprobe.probe.launchers.via import parse_via
 from netprobe.probe.records.options import ScanOptions
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 ATTEMPTS = 3  # a neighbour on the same cores may hold the switch up
 Fault = Callable[[Lab], None]
 Attempts = Callable[[int], Iterator[int]]

@@ -25,7 +25,7 @@ from netprobe.verify.run import VerifyOptions
 from tests.documents import rack_rtt
 from tests.plan.fleets import order_plan
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 
 SPEC = {
     "name": "verify",

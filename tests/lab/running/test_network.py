@@ -14,7 +14,7 @@ from netprobe.core.errors import InputError, InternalError
 from netprobe.lab import Lab, LabHost, set_value
 from netprobe.lab.switch.control import SOCKET_FILE, tell_switch
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 
 Racks = list[list[LabHost]]
 Pairs = Sequence[tuple[LabHost, LabHost]]

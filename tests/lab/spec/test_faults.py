@@ -10,7 +10,7 @@ import pytest
 from netprobe.lab import Lab, LabHost, parse_spec, set_value, temporary
 from tests.lab.conftest import by_rack
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 
 Pairs = Sequence[tuple[LabHost, LabHost]]
 Rtt = Callable[[Pairs, int], list[list[float]]]

@@ -23,7 +23,7 @@ from netprobe.probe.records.visits import VisitResult
 from netprobe.probe.rounds.chooser import RoundRobin
 from netprobe.probe.scan.session import Phase, run_scan
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 
 RATE_BIT_S = 50e6
 GOODPUT = RATE_BIT_S / 8 * 1448 / 1514  # payload of full frames, without their checksum and preamble

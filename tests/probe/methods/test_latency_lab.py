@@ -16,7 +16,7 @@ from netprobe.probe.launchers.via import parse_via
 from netprobe.probe.records.options import Latency, ScanOptions
 from netprobe.probe.scan.session import run_scan
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 
 # Apart by more than what a busy machine adds to the least of some readings in user space.
 INSIDE_S, BETWEEN_S = 50e-6, 2e-3

@@ -87,6 +87,7 @@ def test_what_cannot_be_asked_for_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 
 @needs_mpirun
 @pytest.mark.lab
+@pytest.mark.quiet
 def test_verify_with_mpi_finds_the_racks_faster_than_a_stride(tmp_path: Path) -> None:
     """The whole command, on a lab's controller: each byte passes each uplink once instead of three times."""
     spec = "{name: library-mpi, racks: [3, 3], host_rate: 100Mbit/s, uplink_rate: 100Mbit/s}"
