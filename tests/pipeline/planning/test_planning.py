@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from netprobe.core.documents.map import Map
+from netprobe.core.documents.scan import Scan
 from netprobe.core.errors import NetprobeError
 from netprobe.pipeline import files, map_scan, plan_order
 from netprobe.pipeline.planning.plan_order import PlanRequest, shared_times_s
 from netprobe.plan import load_plan, prove_against_map
 from tests.documents import capacity_of, rack_scan
+from tests.properties import LONG
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["ring", "halving-doubling", "nccl-tree", "double-binary-tree"])
 def test_no_order_is_taken_that_takes_longer_than_the_given_one(algorithm: str, tmp_path: Path) -> None:
-    scan, _ = rack_scan([3, 3, 2], seed=2)
-    map_ = map_scan(scan, seed=1)
+    _, map_ = mapped((3, 3, 2), 2)
     capacity = capacity_of(map_)
     for seed in range(2):
         hosts = random.Random(seed).sample(list(map_.hosts), len(map_.hosts))
@@ -55,11 +58,17 @@ def test_capacities_that_do_not_belong_to_the_plan_are_refused() -> None:
 @pytest.mark.parametrize("algorithm", ["halving-doubling", "recursive-doubling"])
 def test_random_orders_have_the_rank_0_of_the_order_that_they_are_compared_with(algorithm: str) -> None:
     """Of 13 hosts rank 0 does more than others: a thousand orders that may change it would beat the plan's."""
-    scan, _ = rack_scan([7, 6], seed=3)
-    map_ = map_scan(scan, seed=1)
+    _, map_ = mapped((7, 6), 3)
     hosts = random.Random(0).sample(list(map_.hosts), len(map_.hosts))
     planned = plan_order(map_, PlanRequest(hosts=hosts, algorithm=algorithm))
     assert planned.cost_random is not None and planned.cost_random.least_s > 0.999 * planned.cost_s
+
+
+@cache
+def mapped(racks: tuple[int, ...], seed: int) -> tuple[Scan, Map]:
+    """A scan of a fleet in racks, and its map."""
+    scan, _ = rack_scan(racks, seed=seed)
+    return scan, map_scan(scan, seed=1)
 
 
 @pytest.mark.slow
@@ -69,10 +78,9 @@ def test_of_rings_alike_to_the_largest_hop_the_one_that_crosses_least_is_taken(
     asked: dict[str, Any], held_out: bool
 ) -> None:
     """Links between racks differ by noise: no ring crosses once more for the fastest of them, none is kept for it."""
-    for seed in range(4):
-        racks = [6, 6, 4] if seed % 2 else [4, 4, 4, 4]
-        scan, _ = rack_scan(racks, seed=seed)
-        map_ = map_scan(scan, seed=1)
+    for seed in range(8 if LONG else 2):
+        racks = (6, 6, 4) if seed % 2 else (4, 4, 4, 4)
+        scan, map_ = mapped(racks, seed)
         hosts = random.Random(seed).sample(list(map_.hosts), len(map_.hosts))
         planned = plan_order(map_, PlanRequest(hosts=hosts, **asked), scan=scan if held_out else None)
         assert planned.crossings == len(racks) and planned.kept_given is None
