@@ -4,8 +4,10 @@ SEED ?= 1
 TABLE ?=
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+FOLDER ?=
+MUTANTS_ARGS ?=
 
-.PHONY: help setup setup-demo demo test test-fast test-long check schemas format bench clean
+.PHONY: help setup setup-demo demo test test-fast test-long check schemas format bench mutants clean
 
 help:
 	@echo 'make demo [SEED=7]      16 hosts in racks of 6, 6 and 4: scan, group, order (as any user, where the kernel lets them)'
@@ -17,6 +19,7 @@ help:
 	@echo 'make schemas            write docs/schemas/ anew from the models'
 	@echo 'make format             let ruff format the code'
 	@echo 'make bench [TABLE=name] print a table of the README; without TABLE, list them (BENCH_ARGS=...)'
+	@echo 'make mutants FOLDER=f   change the code of a folder in 60 places, one at a time: is it noticed? (MUTANTS_ARGS=...)'
 	@echo 'make setup              system packages, .venv and Python packages, for all of the above'
 	@echo 'make setup-demo         what make demo needs, without PyTorch'
 	@echo 'make clean              remove .venv, caches, build output and what the demo left'
@@ -51,6 +54,9 @@ format: setup
 
 bench:
 	@scripts/bench.sh '$(TABLE)' $(BENCH_ARGS)
+
+mutants: setup
+	@.venv/bin/python scripts/mutants.py '$(FOLDER)' $(MUTANTS_ARGS)
 
 clean:
 	rm -rf .venv build dist *.egg-info demo-out demo-out-attempt-* .coverage
