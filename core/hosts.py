@@ -117,6 +117,13 @@ def parse_hosts_line(text: str, *, source: str | None = None, line: int | None =
     words = _words(text, source=source, line=line)
     if not words:
         return []
+    if len(words) > 1 and is_ip_address(words[0]) and "=" not in words[1] and not is_ip_address(words[1]):
+        raise HostsError(
+            f"'{words[0]} {words[1]}' is a line of /etc/hosts, address first: a hosts file has the name first, as in "
+            f"'{words[1]} {words[0]}' (leave localhost out)",
+            source=source,
+            line=line,
+        )
     fields: dict[str, object] = {}
     labels: dict[str, str] = {}
     for position, word in enumerate(words[1:]):

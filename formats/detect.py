@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from netprobe.core.errors import HostsError
-from netprobe.core.hosts import Host, parse_hosts_text, text_lines
+from netprobe.core.hosts import Host, is_ip_address, parse_hosts_text, text_lines
 from netprobe.formats.host_lists.ansible import read_ansible_inventory
 from netprobe.formats.host_lists.pbs import read_pbs_nodefile
 from netprobe.formats.hostfiles.mpich import read_mpich_machinefile
@@ -71,7 +71,7 @@ def read_hosts_text(text: str, *, source: str | None = None) -> tuple[Host, ...]
 
 
 def refuse_host_slots(hosts: tuple[Host, ...], *, source: str | None) -> None:
-    """Refuse names that are a host and a number of slots, or a port. Raises HostsError."""
+    """Refuse names that are a host and a number of slots, or a port, or a list joined by colons. Raises HostsError."""
     for host in hosts:
         for value in (host.name, host.address or ""):
             if _HOST_SLOTS.fullmatch(value):
@@ -79,6 +79,12 @@ def refuse_host_slots(hosts: tuple[Host, ...], *, source: str | None) -> None:
                 raise HostsError(
                     f"{value!r} is MPICH's HOST:SLOTS (or HOST:PORT), not a host: "
                     f"write '{name} slots={slots}', or give the file as mpich:FILE",
+                    source=source,
+                )
+            if ":" in value and not is_ip_address(value):
+                raise HostsError(
+                    f"{value[:60]!r} is neither a name nor an IPv6 address: a list of LSF's is read as lsf:LIST or "
+                    "lsf:FILE, and hosts in a list of netprobe's stand between commas",
                     source=source,
                 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -48,7 +48,8 @@ class Format:
     """One foreign format of hosts.
 
     ``write`` is None for a format that is only read, ``read`` for one that is only written, and ``command`` where no
-    command is known that keeps the order. ``write_by_node`` places the ranks of hosts with several slots round-robin
+    command is known that keeps the order; ``naming_flags`` are the options that the command needs besides for hosts of
+    these names. ``write_by_node`` places the ranks of hosts with several slots round-robin
     by host; None where the format cannot separate the ranks of a host. ``order`` says under which flags a launcher
     keeps the order of a written file, and what it does otherwise; ``file`` is the default name of such a file, a
     different one for each format.
@@ -60,6 +61,7 @@ class Format:
     write_by_node: Writer | None = None
     read: Reader | None = None
     command: Command | None = None
+    naming_flags: Callable[[Sequence[str]], Sequence[str]] | None = None
     order: str = ""
     file: str = ""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from netprobe.core.hosts import Host, parse_hosts_text, read_hosts_file_text
 from netprobe.formats.detect import NETPROBE, read_hosts_text, refuse_host_slots
 from netprobe.formats.format import Reader
 from netprobe.formats.host_lists.ansible import read_ansible_inventory
-from netprobe.formats.host_lists.lsf import lsf_hosts
+from netprobe.formats.host_lists.lsf import lsf_hosts, read_lsf_list
 from netprobe.formats.host_lists.pbs import pbs_hosts
 from netprobe.formats.host_lists.slurm import read_slurm_nodelist, slurm_hosts
 from netprobe.formats.registry import FORMATS
@@ -21,7 +22,7 @@ from netprobe.formats.registry import FORMATS
 def load_hosts(argument: str, *, environ: Mapping[str, str] | None = None) -> tuple[Host, ...]:
     """Hosts of a file in a recognised format, of a list such as ``a,b`` or ``gpu[001-064]``, or of a source.
 
-    A source is ``FORMAT:FILE``, ``ansible:FILE:GROUP``, ``slurm:LIST``, or the job that netprobe runs in:
+    A source is ``FORMAT:FILE``, ``ansible:FILE:GROUP``, ``slurm:LIST``, ``lsf:LIST``, or the job that netprobe runs in:
     ``slurm:``, ``pbs:``, ``lsf:``. ``environ`` is the job's environment (default: this process's).
 
     Raises HostsError, with the line, as the likelier format would; InputError outside a job.
@@ -33,7 +34,9 @@ def load_hosts(argument: str, *, environ: Mapping[str, str] | None = None) -> tu
                 f"is a file, and also a source of the format {kind}: write ./{argument} for the file",
                 source=argument,
             )
-        return _load_source(kind, rest, os.environ if environ is None else environ)
+        hosts = _load_source(kind, rest, os.environ if environ is None else environ)
+        refuse_host_slots(hosts, source=rest or kind)
+        return hosts
     if not _is_file(argument):
         hosts = core_hosts.load_hosts(argument)
         refuse_host_slots(hosts, source="--hosts")
@@ -64,6 +67,8 @@ def _load_source(kind: str, rest: str, environ: Mapping[str, str]) -> tuple[Host
         if kind == "lsf":
             return lsf_hosts(environ, _read_file)
         raise HostsError(f"no file behind {kind + ':'!r}: write {kind}:FILE")
+    if kind == "lsf" and not _is_file(rest) and re.search(r"[:*]", rest) and "/" not in rest:
+        return read_lsf_list(rest, source="lsf")
     if kind == "ansible":
         path, colon, group = rest.rpartition(":")
         if colon and path and not _is_file(rest):

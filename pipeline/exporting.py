@@ -66,7 +66,9 @@ def export_hostfile(
         warnings += ("a plain list says nothing of slots, and hosts have several",)
     command = None
     if entry.command is not None:
-        command = shlex.join(entry.command(str(path), sum(slots_of(ranked, slots)), ["PROGRAM"]))
+        names = [host.launcher_name for host in ranked]
+        flags = entry.naming_flags(names) if entry.naming_flags is not None else ()
+        command = shlex.join(entry.command(str(path), sum(slots_of(ranked, slots)), [*flags, "PROGRAM"]))
     return Exported(text=text, command=command, order=entry.order, warnings=warnings, path=path)
 
 

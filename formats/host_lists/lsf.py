@@ -2,7 +2,8 @@
 
 ``LSB_MCPU_HOSTS`` is "h1 4 h2 2", ``LSB_HOSTS`` "h1 h1 h1 h1 h2 h2", and the file that
 ``LSB_DJOB_HOSTFILE`` names has one line a slot. LSF leaves out the long ones in big jobs, so whichever is there
-is read, in this order.
+is read, in this order. In what LSF prints (EXEC_HOST of bjobs) a colon separates hosts and ``N*`` gives a host's
+slots: ``h1:h1:h2`` and ``2*h1:1*h2`` are the same two hosts. No host of LSF has a colon in its name.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from netprobe.formats.hostfiles.repeated import add_up, read_line_a_slot, slots_
 
 
 def read_lsf_hostfile(text: str, *, source: str | None = None) -> tuple[Host, ...]:
-    """Hosts of a job's host file: one line a slot. Raises HostsError naming the line."""
-    return read_line_a_slot(text, source=source, what="an LSF host file")
+    """Hosts of a job's host file: one line a slot, or several joined by colons. Raises HostsError naming the line."""
+    return read_line_a_slot(text, source=source, what="an LSF host file", split=_slots_of_word)
 
 
 def read_lsf_counts(text: str, *, source: str | None = None) -> tuple[Host, ...]:
@@ -30,6 +31,9 @@ def read_lsf_counts(text: str, *, source: str | None = None) -> tuple[Host, ...]
     entries: list[tuple[str, int, int | None]] = []
     for name, count in zip(words[::2], words[1::2]):
         slots = slots_number(count)
+        if ":" in name:
+            fault = f"{name[:60]!r} is several hosts: 'HOST SLOTS' names one"
+            raise HostsError(fault, source=source)
         if slots is None:
             raise HostsError(
                 f"{count[:20]!r} after {name[:60]!r} is not a whole number from 1 to {MAX_SLOTS}",
@@ -40,8 +44,25 @@ def read_lsf_counts(text: str, *, source: str | None = None) -> tuple[Host, ...]
 
 
 def read_lsf_list(text: str, *, source: str | None = None) -> tuple[Host, ...]:
-    """Hosts of ``h1 h1 h2`` (LSB_HOSTS): a name once for each slot."""
-    return add_up([(word, 1, None) for word in text.split()], source=source)
+    """Hosts of ``h1 h1 h2`` (LSB_HOSTS), ``h1:h1:h2`` or ``2*h1:h2``: a name once for each slot, or its number.
+
+    Raises HostsError.
+    """
+    slots = [entry for word in text.split() for entry in _slots_of_word(word, source, None)]
+    return add_up([(name, count, None) for name, count in slots], source=source)
+
+
+def _slots_of_word(word: str, source: str | None, line: int | None) -> list[tuple[str, int]]:
+    """Hosts and slots of ``h1:h1:2*h2``."""
+    found = []
+    for item in word.split(":"):
+        number, star, name = item.rpartition("*")
+        slots = slots_number(number) if star else 1
+        if slots is None or not name:
+            fault = f"{item[:30]!r} in {word[:60]!r} is not HOST or SLOTS*HOST, as LSF joins them by ':'"
+            raise HostsError(fault, source=source, line=line)
+        found.append((name, slots))
+    return found
 
 
 def lsf_hosts(environ: Mapping[str, str], read_file: Callable[[str], str]) -> tuple[Host, ...]:

@@ -9,14 +9,14 @@ What Open MPI 4.1.4 and 5.0.11 do, tried with both:
   host twice with ``slots=`` is refused. A host listed once without ``slots=`` counts as many slots as
   it has cores, so a host of one rank is written ``slots=1``.
 - without ``--bind-to none`` 5.0 stops where ranks outnumber cores, and both pin a rank to one core or socket.
-- a name is cut at its first dot, unless it is an IPv4 address: two names equal up to there are one host to
-  mpirun. Colons, underscores and a name that is a word of the format crash it or are misread.
+- a line with ``max_slots=`` and no ``slots=`` counts as so many slots, on the first line of its host.
+- what it makes of names stands in core/openmpi_names.py: some are refused here, and some need one option more,
+  which the file's comment and the command of ``export`` give.
 - CR LF line ends are a parse error of mpirun's; the reader here accepts them.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -25,6 +25,7 @@ from functools import partial
 
 from netprobe.core.errors import HostsError, InputError
 from netprobe.core.hosts import MAX_SLOTS, Host, check_hosts, make_host
+from netprobe.core.openmpi_names import name_fault, naming_flags, short_name, token_fault
 from netprobe.formats.format import Format
 from netprobe.formats.hostfiles.ranks import argument_path, places_of, slots_of
 from netprobe.formats.hostfiles.repeated import Listed, content_lines, slots_number
@@ -37,8 +38,6 @@ LAUNCH_FLAGS = ("--map-by", "seq", "--bind-to", "none")
 SLOTS_KEYS = frozenset({"slots", "slot", "cpu", "cpus", "count"})
 MAX_SLOTS_KEYS = frozenset({"max_slots", "max-slots", "slots_max", "slots-max"})
 USER_KEYS = frozenset({"username", "user_name", "user-name"})
-_RESERVED = SLOTS_KEYS | MAX_SLOTS_KEYS | USER_KEYS | {"rank", "slot_list", "slot-list", "port", "socket"}
-_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
 _PAIR = re.compile(r"\s*([A-Za-z_-]+)\s*=\s*([^\s=]+)(?=\s|$)")
 _HOST = re.compile(r"(?:(?P<user>[A-Za-z0-9._-]+)@)?(?P<name>\S+)")
 
@@ -66,12 +65,14 @@ def write_openmpi_hostfile(hosts: Sequence[Host], *, slots: int | None = None, b
     Raises InputError for a launcher name that mpirun would misread, before anything is written.
     """
     check_hosts(hosts)
-    check_openmpi_names([host.launcher_name for host in hosts])
+    names = [host.launcher_name for host in hosts]
+    check_openmpi_names(names)
     ranks = openmpi_ranks(hosts, slots=slots, by_node=by_node)
     counts = Counter(ranks)
+    flags = " ".join((*LAUNCH_FLAGS, *naming_flags(names)))
     lines = [
         "# Open MPI hostfile, rank 0 first, one line a rank. mpirun keeps this order only with these flags:",
-        f"#   mpirun --hostfile THIS_FILE -np {len(ranks)} {' '.join(LAUNCH_FLAGS)} PROGRAM",
+        f"#   mpirun --hostfile THIS_FILE -np {len(ranks)} {flags} PROGRAM",
     ]
     lines += [f"{name} slots=1" if counts[name] == 1 else name for name in ranks]
     return "".join(f"{line}\n" for line in lines)
@@ -81,8 +82,8 @@ def read_openmpi_hostfile(text: str, *, source: str | None = None) -> tuple[Host
     """Hosts of a hostfile, in the order of their first lines.
 
     ``slots`` of a host listed twice or more are added up, a line without ``slots=`` counting one; a host
-    listed once without it has None. ``user@host`` and ``username=`` become the target ``user@host``;
-    ``max_slots`` is checked and not kept. Raises HostsError naming the line.
+    listed once without it has its ``max_slots``, or None. ``user@host`` and ``username=`` become the target
+    ``user@host``. Raises HostsError naming the line, also for a name that mpirun reads as another.
     """
     entries: dict[str, _Entry] = {}
     for number, content in content_lines(text, source=source):
@@ -112,8 +113,11 @@ def _read_line(content: str, entries: dict[str, _Entry], *, source: str | None, 
     if name not in entries:
         make_host(name, source=source, line=line)
     slots, most, user = _read_pairs(rest, user, source=source, line=line)
+    if fault := token_fault(name):
+        raise HostsError(f"mpirun would misread the host {name!r}: {fault}", source=source, line=line)
+    first = name not in entries
     entry = entries.setdefault(name, _Entry(name=name, line=line))
-    entry.add(slots, user, source=source, line=line)
+    entry.add(most if first and slots is None else slots, user, source=source, line=line)
     entry.most = most if entry.most is None else entry.most
     if entry.most is not None and entry.stated and entry.slots > entry.most:
         raise HostsError(
@@ -163,12 +167,12 @@ def check_openmpi_names(names: Sequence[str]) -> None:
     """Raise InputError for a name that mpirun would misread, or could not tell from another."""
     seen: dict[str, str] = {}
     for name in names:
-        if not _NAME.fullmatch(name) or name.lower() in _RESERVED:
+        if fault := name_fault(name):
             raise InputError(
-                f"mpirun would misread the launcher name {name!r} in a hostfile (letters, digits, '.' and "
-                "'-' only, and no word of the format): give the host another launcher_name="
+                f"mpirun would misread the launcher name {name!r} in a hostfile ({fault}): give the host another "
+                "launcher_name="
             )
-        short = _short_name(name)
+        short = short_name(name)
         if short in seen:
             twice = seen[short] == name
             raise InputError(
@@ -180,13 +184,6 @@ def check_openmpi_names(names: Sequence[str]) -> None:
         seen[short] = name
 
 
-def _short_name(name: str) -> str:
-    try:
-        return str(ipaddress.IPv4Address(name))
-    except ValueError:
-        return name.partition(".")[0].lower()
-
-
 FORMAT = Format(
     name="openmpi",
     summary="hostfile of Open MPI's mpirun (for --map-by seq)",
@@ -194,6 +191,7 @@ FORMAT = Format(
     write_by_node=partial(write_openmpi_hostfile, by_node=True),
     read=read_openmpi_hostfile,
     command=openmpi_command,
+    naming_flags=naming_flags,
     order=ORDER,
     file="hostfile",
 )

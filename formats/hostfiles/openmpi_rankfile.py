@@ -13,8 +13,9 @@ import re
 from collections.abc import Sequence
 from functools import partial
 
-from netprobe.core.errors import HostsError
-from netprobe.core.hosts import Host, check_hosts, make_host
+from netprobe.core.errors import HostsError, InputError
+from netprobe.core.hosts import Host, check_hosts, is_ip_address, make_host
+from netprobe.core.openmpi_names import naming_flags
 from netprobe.formats.format import Format
 from netprobe.formats.hostfiles.openmpi import check_openmpi_names
 from netprobe.formats.hostfiles.ranks import MAX_RANKS, argument_path, comments, places_of, slots_of
@@ -25,6 +26,7 @@ ORDER = (
     "launching host first. Each rank is bound to one core, --bind-to none or not: for ranks with threads take a "
     "hostfile (--format openmpi)"
 )
+_DIGIT_AND_DOT = re.compile(r"[0-9][^.]*\.")
 _LINE = re.compile(r"rank\s+(?P<rank>[0-9]{1,7})\s*=\s*(?P<name>\S+)\s+slots?\s*=\s*(?P<slot>[0-9pP:*,-]+)")
 
 
@@ -43,6 +45,12 @@ def write_openmpi_rankfile(hosts: Sequence[Host], *, slots: int | None = None, b
     check_hosts(hosts)
     names = [host.launcher_name for host in hosts]
     check_openmpi_names(names)
+    for name in names:
+        if _DIGIT_AND_DOT.match(name) and not is_ip_address(name):
+            raise InputError(
+                f"mpirun takes {name!r} in a rankfile for no name (a digit first, and a dot): give the host another "
+                "launcher_name="
+            )
     places = places_of(slots_of(hosts, slots), by_node=by_node)
     lines = [f"rank {rank}={names[at]} slot={local}" for rank, (at, local) in enumerate(places)]
     return comments("Open MPI rankfile.", ORDER) + "".join(f"{line}\n" for line in lines)
@@ -90,6 +98,7 @@ FORMAT = Format(
     write_by_node=partial(write_openmpi_rankfile, by_node=True),
     read=read_openmpi_rankfile,
     command=rankfile_command,
+    naming_flags=naming_flags,
     order=ORDER,
     file="rankfile",
 )

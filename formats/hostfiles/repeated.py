@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from netprobe.core.errors import HostsError
@@ -78,8 +78,17 @@ def add_up(entries: Iterable[tuple[str, int, int | None]], *, source: str | None
     return check_hosts(hosts, source=source)
 
 
-def read_line_a_slot(text: str, *, source: str | None, what: str) -> tuple[Host, ...]:
-    """Hosts of a text with one line a slot; ``what`` names the format in errors. ``#`` starts a comment."""
+def read_line_a_slot(
+    text: str,
+    *,
+    source: str | None,
+    what: str,
+    split: Callable[[str, str | None, int], list[tuple[str, int]]] = lambda word, _source, _line: [(word, 1)],
+) -> tuple[Host, ...]:
+    """Hosts of a text with one line a slot; ``what`` names the format in errors. ``#`` starts a comment.
+
+    ``split`` gives the names and slots of a line's word, from its source and number.
+    """
     entries: list[tuple[str, int, int | None]] = []
     for number, content in content_lines(text, source=source):
         words = content.split()
@@ -90,5 +99,5 @@ def read_line_a_slot(text: str, *, source: str | None, what: str) -> tuple[Host,
                 source=source,
                 line=number,
             )
-        entries += [(word, 1, number) for word in words]
+        entries += [(name, slots, number) for word in words for name, slots in split(word, source, number)]
     return add_up(entries, source=source)

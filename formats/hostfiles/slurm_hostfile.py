@@ -23,6 +23,8 @@ ORDER = (
 )
 RESERVED = ("ALL", "DEFAULT")
 """In its configuration: all nodes, and what the lines below have where they say nothing else."""
+MAX_NUMBER = 2**64 - 1
+"""At the end of a name, as ``scontrol show hostnames`` of 22.05 keeps it."""
 _LINE = re.compile(r"(?P<name>[^\s*]+)(?:\*(?P<count>[0-9]{1,7}))?")
 
 
@@ -69,6 +71,11 @@ def check_node_names(names: Sequence[str]) -> None:
         if name.upper() in RESERVED:
             raise InputError(
                 f"{name!r} is a reserved word of Slurm: give the host another name (launcher_name=)"
+            )
+        if int("0" + name[len(name.rstrip("0123456789")) :]) > MAX_NUMBER:
+            raise InputError(
+                f"Slurm would read another number at the end of {name!r} (it keeps 64 bits): give the host another "
+                "launcher_name="
             )
 
 

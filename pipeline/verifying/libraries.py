@@ -7,6 +7,7 @@ from pathlib import Path
 
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host
+from netprobe.core.openmpi_names import naming_flags
 from netprobe.formats.hostfiles.openmpi import openmpi_command, openmpi_ranks, write_openmpi_hostfile
 from netprobe.pipeline.files import save_text
 from netprobe.probe.launchers.launch import Launcher
@@ -65,10 +66,14 @@ def chosen_library(
 def one_rank_a_host(hosts: Sequence[Host], path: Path) -> list[str]:
     """Write the Open MPI hostfile of hosts in rank order; mpirun's argv up to the program."""
     save_text(write_openmpi_hostfile(hosts, slots=1), path)
-    return openmpi_command(str(path), len(hosts))
+    return openmpi_command(str(path), len(hosts), _naming_flags(hosts))
 
 
 def all_slots(hosts: Sequence[Host], path: Path) -> list[str]:
     """The same with as many ranks on each host as it has slots."""
     save_text(write_openmpi_hostfile(hosts), path)
-    return openmpi_command(str(path), len(openmpi_ranks(hosts)))
+    return openmpi_command(str(path), len(openmpi_ranks(hosts)), _naming_flags(hosts))
+
+
+def _naming_flags(hosts: Sequence[Host]) -> tuple[str, ...]:
+    return naming_flags(host.launcher_name for host in hosts)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from netprobe.core.errors import InputError, PlatformError
 from netprobe.core.hosts import Host
+from netprobe.core.openmpi_names import name_fault, naming_flags
 from netprobe.core.system.scratch import scratch_folder
 from netprobe.probe.launchers.bootstrap import Payload
 from netprobe.probe.launchers.dial_back import DialBackLauncher
@@ -54,6 +55,12 @@ class MpiLauncher:
                     f"host {host.name!r}: mpirun would read {host.launcher_name!r} as HOST:SLOTS; give it "
                     "another launcher_name"
                 )
+            fault = name_fault(host.launcher_name) if len(hosts) > self.max_single else None
+            if fault:
+                raise InputError(
+                    f"host {host.name!r}: mpirun would misread {host.launcher_name!r} in a hostfile ({fault}); give it "
+                    "another launcher_name"
+                )
 
     async def launch(
         self, hosts: Sequence[Host], payload: Payload, timeout_s: float
@@ -85,7 +92,8 @@ class _OneEach(ChildLauncher):
         self._base = list(base)
 
     def argv(self, host: Host, command: Sequence[str]) -> list[str]:
-        return [*self._base, "-n", "1", "--host", host.launcher_name, *command]
+        base = [*self._base, *naming_flags([host.launcher_name])]
+        return [*base, "-n", "1", "--host", host.launcher_name, *command]
 
 
 class _OneForAll(DialBackLauncher):
@@ -114,7 +122,8 @@ class _OneForAll(DialBackLauncher):
     def argv(self, hosts: Sequence[Host], command: Sequence[str]) -> list[str]:
         assert self._hostfile is not None
         self._hostfile.write_text("".join(f"{host.launcher_name}\n" for host in hosts), encoding="ascii")
-        argv = [*self._base, "--mca", "orte_abort_on_non_zero_status", "0", "--continuous"]
+        argv = [*self._base, *naming_flags(host.launcher_name for host in hosts)]
+        argv += ["--mca", "orte_abort_on_non_zero_status", "0", "--continuous"]
         argv += ["--hostfile", str(self._hostfile), "-n", str(len(hosts)), "--map-by", "seq"]
         return [*argv, "--stdin", "all", *command]
 

@@ -134,7 +134,7 @@ def test_the_command_keeps_the_order(name: str, command: str) -> None:
 @pytest.mark.parametrize(
     ("name", "launcher_name", "what"),
     [
-        ("rankfile", "a_b", "mpirun would misread"),
+        ("rankfile", "007", "mpirun would misread"),
         ("slurm-hostfile", "fd00::1", "no node of the name"),
         ("horovod", "fd00::1", "horovodrun refuses"),
         ("kubernetes", "Node_1", "RFC 1123"),
