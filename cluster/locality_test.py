@@ -41,7 +41,7 @@ _CELLS_AT_ONCE = 1 << 18
 # A residual this many robust standard deviations on the slow side is clipped: it is a disturbance.
 _CLIP = 2.0
 
-_NONE = "no usable locality: keep your order"
+_NONE = "no usable locality: these hosts form no groups"
 
 
 @dataclass(frozen=True, kw_only=True)

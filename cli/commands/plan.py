@@ -134,6 +134,7 @@ def order(
             time_s=time,
             maximize=maximize,
             exact_s=exact,
+            held_out=held_out,
         ),
         capacity=measured,
         readings=readings_in_folder(

@@ -35,6 +35,9 @@ class HeldOutOrders(Record):
     cost_given_s: float | None = Field(default=None, ge=0)
     cost_leaf_s: float | None = Field(default=None, ge=0)
     """Of the leaves of the hierarchy of the hosts, no search after it."""
+    gain_low: float | None = Field(default=None, ge=0)
+    """Interval (95 %), by the noise of the readings, of ``cost_given_s`` over the cost of the best kind found."""
+    gain_high: float | None = Field(default=None, ge=0)
     text: str
 
 
@@ -76,10 +79,10 @@ class Plan(Document):
 class OrderPlan(Plan):
     """``kind: order``: the hosts in rank order for one collective algorithm."""
 
-    VERSION: ClassVar[tuple[int, int]] = (1, 1)
+    VERSION: ClassVar[tuple[int, int]] = (1, 2)
 
     kind: Literal["order"] = "order"
-    schema_: str = Field(default="netprobe.plan/1.1", alias="schema")
+    schema_: str = Field(default="netprobe.plan/1.2", alias="schema")
     collective: Literal["all_reduce", "reduce_scatter"] = "all_reduce"
     algorithm: str = "ring"
     """A cost model of docs/planning.md."""

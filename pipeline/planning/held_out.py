@@ -76,6 +76,7 @@ def readings_of(
         raw_share=RAW_SHARE,
         folds=folds,
         pairs=pairs,
+        noise=_noise(layers["rtt"], placed) if folds else (),
         text=text,
     )
 
@@ -93,8 +94,6 @@ def readings_in_folder(
 
     Raises DocumentError for a scan that was named and cannot be read, or is not the map's.
     """
-    if map_.verdict.locality == "none":
-        return HeldOutReadings()
     if scan_file is not None:
         scan: Scan | None = _parent_in(map_, scan_file)
     else:
@@ -171,6 +170,12 @@ def _folds(
     parts = {name: matrix[at] for name, matrix in layers.items()}
     twice = ~np.any([np.isnan(part) | np.isnan(part.T) for part in parts.values()], axis=0)
     pairs = int(np.triu(twice, 1).sum())
+    if same := _one_number(parts["rtt"], twice):
+        return (
+            (),
+            0,
+            f"cannot tell: both directions are one number in {same} of {pairs} pairs, and it takes two readings",
+        )
     if total - pairs > MOST_LACKING * total:
         return (
             (),
@@ -206,6 +211,30 @@ def _folds(
         pairs,
         f"each pair's two readings, one searched on and one priced, both ways{lacking}",
     )
+
+
+def _one_number(part: FloatMatrix, twice: NDArray[np.bool_]) -> int:
+    """How many pairs have one number for both directions, where that is more than chance; otherwise 0.
+
+    Two readings of a pair are hardly ever equal, unless they are coarse: of differences spread about 0 as widely as
+    the others are, a grid as wide as the least of them makes so many equal, at the most.
+    """
+    difference = np.abs(part - part.T)[np.triu(twice, 1)]
+    same = int((difference == 0).sum())
+    if same <= MOST_LACKING * len(difference):
+        return 0
+    others = difference[difference > 0]
+    if not len(others):
+        return same
+    by_chance = float(others.min() / np.median(others)) / 2
+    return 0 if same <= by_chance * len(difference) else same
+
+
+def _noise(raw: FloatMatrix, placed: list[int]) -> tuple[float, ...]:
+    """By how much the two readings of each pair differ, in the logarithm, sorted."""
+    part = raw[np.ix_(placed, placed)]
+    both = np.triu((part > 0) & (part.T > 0), 1)
+    return tuple(np.sort(np.abs(np.log(part[both] / part.T[both]))).tolist())
 
 
 def _half(part: FloatMatrix, mask: NDArray[np.bool_]) -> FloatMatrix:

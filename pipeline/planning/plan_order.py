@@ -66,11 +66,12 @@ def plan_order(
     longer in the order found than in the original one by that, the original one is kept. Raises InputError where it is
     of other hosts or lacks a reading.
 
-    Where the map found no locality the original order is kept: an order tuned to noise would only look better.
+    Groups and orders are two questions: where the map found no locality an order may still cost less. With readings
+    held out these decide. Without them nobody can tell, and the original order is kept, since one tuned to noise would
+    only look better; the advice says what another would save by the map. ``held_out=False`` lets the map decide.
     """
     problem = _Problem.of(map_, request)
-    found = map_.verdict.locality != "none"
-    if readings is None and scan is not None and found:
+    if readings is None and scan is not None:
         if not is_parent(map_, scan):
             raise DocumentError("the scan is not the one that the map was made from", source="scan")
         readings = readings_of(
@@ -78,7 +79,9 @@ def plan_order(
         )
     if readings is not None:
         problem = replace(problem, readings=readings.permuted(problem.hosts))
-    planned = problem.plan(None if found else "no usable locality")
+    planned = problem.plan()
+    if map_.verdict.locality == "none" and request.held_out is not False and _is_unchecked(planned):
+        planned = _unchecked(problem, planned)
     return planned if capacity is None else _with_capacity(problem, planned, capacity)
 
 
@@ -120,6 +123,20 @@ class _Problem:
     def plan(self, keep_original: str | None = None) -> OrderPlan:
         """The plan, or the original order for the reason ``keep_original``."""
         return build_order_plan(replace(self.request, keep_original=keep_original), self.links, self.readings)
+
+
+def _is_unchecked(plan: OrderPlan) -> bool:
+    """Whether a new order was found that nothing but the map speaks for."""
+    return plan.kept_given is None and (plan.held_out is None or plan.held_out.folds == 0)
+
+
+def _unchecked(problem: _Problem, found: OrderPlan) -> OrderPlan:
+    """The original order, since nobody can tell whether the one that was found costs less; its figures are kept."""
+    reason = "" if found.held_out is None else found.held_out.text.removeprefix("cannot tell: ")
+    why = f"nobody can tell whether another costs less ({reason})"
+    if found.cost_s < found.cost_given_s:
+        why += f"; on the map alone it costs {found.cost_given_s / found.cost_s:.2f}x the best found"
+    return _with_figures(problem.plan(why), found)
 
 
 def _with_capacity(problem: _Problem, planned: OrderPlan, capacity: Capacity) -> OrderPlan:

@@ -11,6 +11,7 @@ from typing import Literal
 
 from netprobe.core.documents.plan import OrderPlan
 from netprobe.plan.order.choice import ORIGINAL, Choice, judged_as
+from netprobe.plan.order.cross_validation import Gain
 from netprobe.plan.order.strategy import CLOSE
 
 Action = Literal["use", "either", "keep"]
@@ -57,24 +58,26 @@ def advise(
     cost_original_s: float,
     held_out: Mapping[str, float],
     *,
+    gain: Gain | None = None,
     is_original: bool = False,
     why: str = "it was found first",
 ) -> Advice:
     """What the figures say.
 
-    ``is_original``: the order is the original one, whatever its kind. ``why`` is a reason to write an order that costs
-    as much as the original one.
+    ``gain``: what is known of its gain on readings held out. ``is_original``: the order is the original one, whatever
+    its kind. ``why`` is a reason to write an order that costs as much as the original one.
     """
     if choice.kept_original is not None:
         return Advice(action="keep", reason=choice.kept_original)
     if choice.kind == ORIGINAL or is_original:
         return Advice(action="keep", reason="none that costs less was found")
     if held_out and held_out[judged_as(choice.kind)] > 0:
-        gain = held_out[ORIGINAL] / held_out[judged_as(choice.kind)]
-        if gain > 1 + CLOSE:
+        ratio = held_out[ORIGINAL] / held_out[judged_as(choice.kind)]
+        if ratio > 1 + CLOSE and (gain is None or gain.is_sure):
+            by_noise = "" if gain is None else f" (by their noise {gain.low:.2f}x to {gain.high:.2f}x)"
             return Advice(
                 action="use",
-                reason=f"yours costs {gain:.2f}x as much on readings that the search did not see",
+                reason=f"yours costs {ratio:.2f}x as much on readings that the search did not see{by_noise}",
             )
         return Advice(
             action="either",

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from netprobe.plan.order.cross_validation import Gain
 from netprobe.plan.order.strategy import CLOSE
 
 SURELY = 0.1
@@ -38,6 +39,8 @@ def choose(
     search_costs: Mapping[str, float],
     held_out: Mapping[str, float],
     *,
+    gains: Mapping[str, Gain] | None = None,
+    hop_sums: Mapping[str, Gain] | None = None,
     may_keep: bool = True,
     slow_repeats: bool = False,
 ) -> Choice:
@@ -47,7 +50,8 @@ def choose(
     better: on readings held out, or, where ``slow_repeats``, on all of them and no more expensive on those held out.
     Without held-out costs that with the lowest ``search_costs``. An original order whose held-out cost is within
     `CLOSE` of the lowest is kept; without ``may_keep`` (`OrderStrategy.may_keep_original`) only one that is as much
-    below it.
+    below it. It is kept too where the gain over it is not sure (`Gain.is_sure`), for a largest hop neither by its own
+    cost nor by the sum of the hops: a search on noise finds orders that look better on what it saw.
     """
     # A plan never makes the original order more expensive on the map itself.
     able = [kind for kind in costs if costs[kind] <= costs[ORIGINAL]]
@@ -57,8 +61,16 @@ def choose(
     judged = {kind: held_out.get(judged_as(kind), math.inf) for kind in able}
     best, sure = _by_readings(able, others, judged, search_costs, slow_repeats)
     least = judged[best]
-    if held_out[ORIGINAL] <= least * (1 + CLOSE if may_keep else 1 - CLOSE):
-        why = _why_kept(held_out[ORIGINAL] / least - 1 if least else 0.0, sure)
+    original = held_out[ORIGINAL]
+    if original <= least * (1 + CLOSE if may_keep else 1 - CLOSE):
+        why = _why_kept(original / least - 1 if least else 0.0, sure)
+        return Choice(kind=ORIGINAL, why=why, kept_original=why)
+    gain, by_sum = ((table or {}).get(judged_as(best)) for table in (gains, hop_sums))
+    if gain is not None and not gain.is_sure and (may_keep or by_sum is None or not by_sum.is_sure):
+        why = (
+            f"on readings held out it costs {gain.ratio:.2f}x the best found, and by their noise {gain.low:.2f}x to "
+            f"{gain.high:.2f}x"
+        )
         return Choice(kind=ORIGINAL, why=why, kept_original=why)
     if not sure:
         return Choice(kind=best, why=f"nothing costs {SURELY:.0%} less on readings held out")

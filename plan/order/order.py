@@ -17,7 +17,7 @@ from netprobe.core.hosts import plain_host
 from netprobe.plan.order.advice import advise
 from netprobe.plan.order.candidates import candidates
 from netprobe.plan.order.choice import LEAF, ORIGINAL, Choice, choose, judged_as
-from netprobe.plan.order.cross_validation import held_out_costs
+from netprobe.plan.order.cross_validation import Gain, HeldOutCosts, held_out_costs
 from netprobe.plan.order.figures import PricedOrders, optimality_gap, random_orders
 from netprobe.plan.order.link_costs import Links
 from netprobe.plan.order.order_proof import crossings_of, prove_order_plan
@@ -79,11 +79,11 @@ def build_order_plan(
 
 @dataclass(frozen=True, kw_only=True)
 class _Search:
-    """What was found. ``costs`` and ``held_out`` are by kind of candidate, in seconds."""
+    """What was found. ``costs`` are by kind of candidate, in seconds, on the map; ``judged``: on readings held out."""
 
     made: list[Candidate]
     costs: Mapping[str, float]
-    held_out: Mapping[str, float]
+    judged: HeldOutCosts
     choice: Choice
     raw_share: float
     """Of the readings, in the costs searched on."""
@@ -92,6 +92,20 @@ class _Search:
     def order(self) -> tuple[int, ...]:
         """The order of the kind that was chosen."""
         return next(entry.order for entry in self.made if entry.kind == self.choice.kind)
+
+    @property
+    def held_out(self) -> Mapping[str, float]:
+        """The cost of each kind on readings held out."""
+        return self.judged.costs
+
+    @property
+    def gain(self) -> Gain | None:
+        """Over the original order on readings held out, of the kind that was chosen, or that was rejected for it."""
+        kind = judged_as(self.choice.kind)
+        others = [name for name in self.judged.gains if name in self.costs]
+        if kind == ORIGINAL and others:
+            kind = min(others, key=lambda name: self.held_out[name])
+        return self.judged.gains.get(kind)
 
     @property
     def cost(self) -> float:
@@ -104,12 +118,16 @@ def _searched(problem: OrderProblem, readings: HeldOutReadings) -> _Search:
     strategy, link_cost, request = problem.strategy, problem.link_cost, problem.request
     costs = readings.among(problem.hosts, link_cost)
     made = candidates(strategy, costs, problem.original, request.effort, request.exact_s)
-    held_out = held_out_costs(strategy, readings.folds, problem.hosts, problem.original, request.fold_effort)
+    judged = held_out_costs(
+        strategy, readings.folds, problem.hosts, problem.original, request.fold_effort, readings.noise
+    )
     on_map = {entry.kind: strategy.price(entry.order, link_cost) for entry in made}
     choice = choose(
         on_map,
         {entry.kind: strategy.price(entry.order, costs.judge) for entry in made},
-        held_out,
+        judged.costs,
+        gains=judged.gains,
+        hop_sums=judged.hop_sums,
         may_keep=strategy.may_keep_original(made, link_cost),
         slow_repeats=readings.slow_repeats,
     )
@@ -117,7 +135,7 @@ def _searched(problem: OrderProblem, readings: HeldOutReadings) -> _Search:
     return _Search(
         made=made,
         costs=on_map,
-        held_out=held_out,
+        judged=judged,
         choice=choice,
         raw_share=readings.raw_share if states_share else 0.0,
     )
@@ -150,6 +168,7 @@ def _figures(problem: OrderProblem, search: _Search, cost_original: float) -> Fi
         cost_original,
         search.held_out,
         is_original=search.order == problem.original,
+        gain=search.gain,
         why=problem.strategy.reason_to_write(_hops(problem, search.order)),
     )
     return {
@@ -184,13 +203,15 @@ def _held_out(readings: HeldOutReadings | None, search: _Search) -> HeldOutOrder
     if readings is None or not search.held_out:
         text = "" if readings is None else readings.text
         return HeldOutOrders(text=text or "not known: the scan of the map was not given")
-    held_out = search.held_out
+    held_out, gain = search.held_out, search.gain
     return HeldOutOrders(
         folds=len(readings.folds),
         pairs=readings.pairs,
         cost_s=round_float(held_out[judged_as(search.choice.kind)]),
         cost_given_s=round_float(held_out[ORIGINAL]),
         cost_leaf_s=round_float(held_out[LEAF]),
+        gain_low=None if gain is None else round_float(gain.low),
+        gain_high=None if gain is None else round_float(gain.high),
         text=readings.text,
     )
 

@@ -135,6 +135,7 @@ class LargestHopRing(RingStrategy):
     """The largest hop decides, and among rings that are equal by it the sum of the hops."""
 
     solver_objective = "bottleneck"
+    sum_decides_ties = True
     slack = 1 + CLOSE
     """The sum of the hops decides between rings whose largest hops are within `CLOSE`, on readings held out too."""
 

@@ -73,6 +73,8 @@ class OrderStrategy(ABC):
     """Whether the leaf order is a candidate of a plan."""
     states_raw_share: ClassVar[bool] = True
     """Whether a plan states how much of the readings was in the costs searched on."""
+    sum_decides_ties: ClassVar[bool] = False
+    """Whether orders of equal cost are told apart by the sum of their hops round a ring."""
     slack: ClassVar[float] = 1.0
     """How many times the held-out cost of the original order that of the plan's order may be."""
 

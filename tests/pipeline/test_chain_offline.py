@@ -69,7 +69,7 @@ def test_a_fleet_without_racks_keeps_its_order_and_says_so() -> None:
     scan, _ = rack_scan((16,), seed=4)
     map_ = map_scan(scan)
     assert map_.verdict.locality == "none"
-    assert "keep your order" in map_.verdict.text
+    assert "no usable locality" in map_.verdict.text
     assert len(map_.groups) == 1
     plan = plan_order(map_)
     assert plan.order == [host.name for host in scan.hosts]

@@ -43,7 +43,7 @@ def test_one_rack_is_one_group() -> None:
         grouping, verdict = find_groups(rtt, rtt, seed=seed)
         assert grouping.k == 1
         assert verdict.locality == "none"
-        assert verdict.text == "no usable locality: keep your order"
+        assert verdict.text == "no usable locality: these hosts form no groups"
 
 
 def test_a_host_slow_towards_everybody_stays_in_its_rack() -> None:
