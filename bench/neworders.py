@@ -108,9 +108,13 @@ def noise_table(count: int, first: int, algorithms: Sequence[str]) -> None:
 def far_table(data: Path, count: int, first: int, hosts: int = 10) -> None:
     """Hosts far apart, drawn from real round trips: what is kept, and what it costs on the readings."""
     whole = wonderproxy(data) * 1e-3
-    complete = np.flatnonzero(np.isfinite(whole + whole.T + np.diag(np.full(len(whole), 0.0))).sum(axis=1) > 200)
-    heading(f"{count} draws of {hosts} hosts far apart (WonderProxy): ring, given order against the best found")
-    given, ours, new, none = [], [], 0, 0
+    complete = np.flatnonzero(
+        np.isfinite(whole + whole.T + np.diag(np.full(len(whole), 0.0))).sum(axis=1) > 200
+    )
+    heading(
+        f"{count} draws of {hosts} hosts far apart (WonderProxy): ring, given order against the best found"
+    )
+    given, ours, new = [], [], 0
     for number in range(count):
         rng = np.random.default_rng([first, number])
         while True:

@@ -24,8 +24,8 @@ from netprobe.plan.search.ring import ring_cost
 
 DRAWS = 100
 COVERAGE = 0.95
-FOLDS_ALIKE = 0.5
-"""Correlation of the two folds' errors: what disturbs one fold's prices has misled the other one's search."""
+FOLDS_ALIKE = 1.0
+"""Correlation of the two folds' errors, at its most: what disturbs the prices of one misled the search of the other."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -49,6 +49,7 @@ GOLDEN = Path(__file__).parent.parent.parent / "golden"
             "c153c6909dfff094a0768993f34802212703da10abac6abafa7ac6962578cde3",
         ),
         ("plan-1.1.json", load_plan, "b3ee738f38ccd15bc1010295357c1db6a1c09e65a6d5393cba0197e9259257f5"),
+        ("plan-1.2.json", load_plan, "fd7d7a8f5c01c9e41d0d2b2844e684caefdf804d730823e1954721cec379d457"),
         ("truth-1.0.json", load_truth, "47e5fed535552f5ac76e903b8e0165de6c4ffb0d33e19fb0cfcc6acacb806f1f"),
     ],
 )
@@ -61,7 +62,7 @@ def test_an_old_document_loads_with_its_old_hash(
 def test_children_name_their_parents() -> None:
     scan, map_ = load_document(Scan, GOLDEN / "scan-1.0.json"), load_document(Map, GOLDEN / "map-1.0.json")
     assert [parent.sha256 for parent in map_.parents] == [canonical_sha256(scan)]
-    for name in ("plan-1.0.json", "plan-1.1.json"):
+    for name in ("plan-1.0.json", "plan-1.1.json", "plan-1.2.json"):
         plan = load_plan(GOLDEN / name)
         assert [parent.sha256 for parent in plan.parents] == [canonical_sha256(map_)]
         assert isinstance(plan, OrderPlan)

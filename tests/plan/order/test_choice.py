@@ -7,6 +7,7 @@ import pytest
 
 from netprobe.plan.order.advice import Action, Advice, advice_of, advise
 from netprobe.plan.order.choice import Choice, choose
+from netprobe.plan.order.cross_validation import Gain
 from tests.plan.fleets import named, order_plan
 
 
@@ -55,6 +56,32 @@ def test_the_least_cost_on_readings_held_out_decides(
 ) -> None:
     choice = choose(costs, costs, held)
     assert (choice.kind, choice.kept_original is not None) == (kind, kept)
+
+
+SURE, UNSURE = Gain(ratio=1.5, low=1.2, high=1.9), Gain(ratio=1.5, low=0.9, high=2.5)
+
+
+@pytest.mark.parametrize(
+    ("gain", "hop_sum", "may_keep", "kind"),
+    [
+        (SURE, None, True, "ring"),
+        (UNSURE, None, True, "given"),
+        # For a largest hop the sum of the hops may speak as well, but not where the original order may be kept.
+        (UNSURE, SURE, False, "ring"),
+        (UNSURE, UNSURE, False, "given"),
+        (UNSURE, SURE, True, "given"),
+        (SURE, UNSURE, False, "ring"),
+    ],
+)
+def test_an_order_whose_gain_is_not_sure_is_not_taken(
+    gain: Gain, hop_sum: Gain | None, may_keep: bool, kind: str
+) -> None:
+    costs = {"given": 3.0, "ring": 2.0}
+    sums = None if hop_sum is None else {"ring": hop_sum}
+    choice = choose(costs, costs, costs, gains={"ring": gain}, hop_sums=sums, may_keep=may_keep)
+    assert choice.kind == kind and (choice.kept_original is not None) == (kind == "given")
+    if kind == "given":
+        assert "0.90x to 2.50x" in choice.why
 
 
 def test_where_slow_readings_repeat_all_readings_may_decide_for_the_annealed_order() -> None:
