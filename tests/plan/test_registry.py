@@ -43,7 +43,7 @@ def test_the_published_schema_accepts_a_plan(data: dict[str, Any]) -> None:
         ({"kind": "spiral"}, "unknown kind 'spiral': known are order"),
         ({"requires": ["warp"]}, r"requires 'warp', which .* \(known: none\)"),
         ({"requires": "warp"}, "requires"),
-        ({"schema": "netprobe.plan/2.0"}, "newer than the netprobe.plan/1.1 that"),
+        ({"schema": "netprobe.plan/2.0"}, "newer than the netprobe.plan/1.2 that"),
         ({"schema": "netprobe.map/1.0"}, "is a map document, and a plan is needed|is a map document"),
         ({"schema": 3}, "no netprobe document"),
         ({"kind": None}, "kind"),
