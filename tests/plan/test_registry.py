@@ -105,6 +105,6 @@ def test_a_truncated_plan(tmp_path: Path, data: dict[str, Any]) -> None:
 
 
 def test_a_kind_is_registered_once() -> None:
-    assert list(plan_kinds()) == ["order"]
+    assert list(plan_kinds()) == ["order", "schedule"]
     with pytest.raises(InternalError, match="registered twice"):
         register(plan_kinds()["order"])
