@@ -5,12 +5,13 @@ from __future__ import annotations
 import ipaddress
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host
 from netprobe.core.system.name_lookup import resolve_name
 from netprobe.probe.fleet.connection import AddressEntry
+from netprobe.probe.fleet.networks import by_shared_network, network_notes
 from netprobe.probe.records.options import ScanOptions
 
 Resolve = Callable[[str], list[str]]
@@ -24,10 +25,11 @@ MAX_LOOPBACK = 1 << 24
 
 @dataclass(frozen=True, kw_only=True)
 class Chosen:
-    """The addresses chosen, by host name, and why a host has none."""
+    """The addresses chosen, by host name, why a host has none, and what to know of their networks."""
 
     addresses: dict[str, str]
     failures: dict[str, str]
+    notes: list[str] = field(default_factory=list)
 
 
 def check_given(hosts: Sequence[Host], options: ScanOptions) -> None:
@@ -64,12 +66,14 @@ def choose_addresses(
 
     A given address wins, if it is one that ``family``, ``subnet`` and ``interface`` allow. Else it is taken from
     what the agent reports: those that they allow, never loopback or link-local, and never one that two hosts
-    report (docker0 has the same on every machine); the source address of the default route comes first. All
-    hosts are probed in one family. ``local`` gives each host a loopback address of its own.
+    report (docker0 has the same on every machine); a network that the hosts share comes first (``networks``), then the
+    source address of the default route. All hosts are probed in one family. ``local`` gives each host a loopback
+    address of its own.
     """
     addresses: dict[str, str] = {}
     failures: dict[str, str] = {}
     usable: dict[str, list[str]] = {}
+    reported: dict[str, list[AddressEntry]] = {}
     given: set[str] = set()
     seen = Counter(
         a for entries in reports.values() for a in {e.address for e in entries} if _plain(a) is not None
@@ -78,7 +82,7 @@ def choose_addresses(
         if host.name not in reports:
             continue
         if host.address is None and not local:
-            usable[host.name] = _candidates(reports[host.name], seen, options)
+            reported[host.name] = _candidates(reports[host.name], seen, options)
             continue
         text = host.address or str(ipaddress.IPv4Address(LOOPBACK + index % (MAX_LOOPBACK - 2)))
         found, why_not = _given(text, reports[host.name], options, resolve or resolve_name, local=local)
@@ -87,6 +91,9 @@ def choose_addresses(
             usable[host.name] = found
         else:
             failures[host.name] = why_not
+    if options.subnet is None and options.interface is None:
+        reported = by_shared_network(reported, [found[0] for found in usable.values()])
+    usable |= {name: [entry.address for entry in entries] for name, entries in reported.items()}
     family = _family(usable, options)
     for name, candidates in usable.items():
         of_family = [a for a in candidates if _version(a) == family]
@@ -103,7 +110,10 @@ def choose_addresses(
             del addresses[name]
             others = ", ".join(n for n in names if n != name)
             failures[name] = f"its address {address} is that of {others} too"
-    return Chosen(addresses=addresses, failures=failures)
+    asked = options.subnet is not None or options.interface is not None
+    return Chosen(
+        addresses=addresses, failures=failures, notes=[] if asked else network_notes(reported, addresses)
+    )
 
 
 def _given(
@@ -170,7 +180,9 @@ def _plain(address: str) -> Address | None:
     return None if getattr(parsed, "scope_id", None) else parsed
 
 
-def _candidates(entries: Sequence[AddressEntry], seen: Counter[str], options: ScanOptions) -> list[str]:
+def _candidates(
+    entries: Sequence[AddressEntry], seen: Counter[str], options: ScanOptions
+) -> list[AddressEntry]:
     """Addresses that may be probed, best first."""
     network = None if options.subnet is None else ipaddress.ip_network(options.subnet, strict=False)
     found = []
@@ -184,7 +196,7 @@ def _candidates(entries: Sequence[AddressEntry], seen: Counter[str], options: Sc
             continue
         if options.interface is not None and entry.interface != options.interface:
             continue
-        found.append(str(parsed))
+        found.append(replace(entry, address=str(parsed)))
     return found
 
 

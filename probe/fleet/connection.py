@@ -54,6 +54,8 @@ class AddressEntry:
     address: str
     interface: str
     preferred: bool
+    prefix: int | None = None
+    """Length of the network's prefix in bits; None where the agent does not know it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +92,7 @@ def parse_hello(message: dict[str, Any]) -> Hello:
                 address=_text(entry["address"]),
                 interface=_text(entry.get("interface", "")),
                 preferred=entry.get("preferred") is True,
+                prefix=whole_field(entry, "prefix", 128) if "prefix" in entry else None,
             )
         )
     return Hello(

@@ -203,6 +203,8 @@ class Fleet:
         )
         for name, reason in chosen.failures.items():
             self.fail(self._by_name[name], "failed", reason)
+        for text in chosen.notes:
+            self._on_event(ScanWarning(text=text))
         opening = []
         for name, address in chosen.addresses.items():
             member = self._by_name[name]
