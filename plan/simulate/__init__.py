@@ -1,0 +1,14 @@
+"""How long schedules take on a network: latencies, and capacities that flows share max-min fairly.
+
+    network.py     hosts, latencies, what each transfer passes and what that carries
+    fair.py        max-min fair rates
+    engine.py      the run, event by event
+    simulate.py    the way in: schedules in, times out, with an interval where capacities are uncertain
+
+One truth: whatever predicts the time of a collective on measured capacities asks here.
+"""
+
+from netprobe.plan.simulate.network import Network
+from netprobe.plan.simulate.simulate import Background, Job, Simulation, simulate
+
+__all__ = ["Background", "Job", "Network", "Simulation", "simulate"]

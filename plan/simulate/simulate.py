@@ -1,0 +1,197 @@
+"""Schedules in, times out."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netprobe.core.errors import InputError
+from netprobe.plan.schedule.program import CollectiveProgram, compile_schedule
+from netprobe.plan.schedule.schedule import Block, Schedule
+from netprobe.plan.simulate.engine import NOTHING, Engine, Trace, Work
+from netprobe.plan.simulate.fair import Floats
+from netprobe.plan.simulate.network import Network
+
+EXACT_TRANSFERS = 4096
+"""Up to so many every event is simulated; above, equal blocks are joined and near ends are one event."""
+TRANSFERS_KEPT = 30_000
+"""About so many are left when blocks are joined; one block of each template and channel stays in any case."""
+MERGE_SHARE = 1e-3
+"""Ends nearer than so much of the least time are one event, where not every one is simulated."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Job:
+    """A collective to run: ``order[rank]`` is a host (name), ``size_bytes`` the buffer on each rank."""
+
+    schedule: Schedule
+    order: Sequence[str]
+    size_bytes: int
+    release_s: float = 0.0
+    lockstep: bool = False
+    """Whether a step begins only when the one before it has ended everywhere."""
+
+
+@dataclass(frozen=True)
+class Background:
+    """A flow that goes on for ever, from host to host (names), of at most ``bytes_per_s``."""
+
+    src: str
+    dst: str
+    bytes_per_s: float = np.inf
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Simulation:
+    """What came out. ``time_s`` is from the first release to the last end.
+
+    ``critical_path`` are actions in words, first to last, of the job that ended last; empty where events were merged.
+    ``utilisation`` (R,) is the share of the time in which each resource would be busy at its full rate.
+    """
+
+    time_s: float
+    finish_s: tuple[float, ...]
+    resources: tuple[str, ...]
+    utilisation: Floats
+    critical_path: tuple[str, ...]
+    exact: bool
+    timeline: tuple[tuple[float, float, Floats], ...] = ()
+    """(from, to, share of its capacity that each resource carries), where it was asked for."""
+
+    @property
+    def busiest(self) -> tuple[str, float] | None:
+        """The resource with the highest utilisation, and that."""
+        if not len(self.utilisation) or not np.isfinite(self.utilisation).any():
+            return None
+        at = int(np.nanargmax(self.utilisation))
+        return self.resources[at], float(self.utilisation[at])
+
+
+def simulate(
+    network: Network,
+    jobs: Sequence[Job],
+    background: Sequence[Background] = (),
+    *,
+    exact: bool | None = None,
+    timeline: bool = False,
+) -> Simulation:
+    """Run ``jobs`` at once on ``network``. Raises InputError for hosts that it does not have, and for a negative size.
+
+    ``exact`` (default: up to EXACT_TRANSFERS transfers) simulates every event; otherwise blocks of one template are
+    joined and events nearer than a thousandth of the least possible time are one.
+    """
+    if not jobs:
+        raise InputError("nothing to simulate: no job")
+    total = sum(len(job.schedule.expanded()) for job in jobs)
+    exact = total <= EXACT_TRANSFERS if exact is None else exact
+    works = [_work(network, job, exact) for job in jobs]
+    flows = [(network.index(f.src), network.index(f.dst), f.bytes_per_s) for f in background]
+    merge_s = 0.0 if exact else MERGE_SHARE * max(least_s(network, job) for job in jobs)
+    trace = Engine(network, works, flows, merge_s=merge_s, timeline=timeline).run()
+    begin = min(job.release_s for job in jobs)
+    time_s = max(trace.finish_s) - begin
+    with np.errstate(divide="ignore", invalid="ignore"):
+        use = np.where(np.isinf(network.capacity), 0.0, trace.carried / (network.capacity * time_s))
+    return Simulation(
+        time_s=time_s,
+        finish_s=tuple(trace.finish_s),
+        resources=network.resources,
+        utilisation=np.nan_to_num(use),
+        critical_path=_critical_path(works, trace) if exact else (),
+        exact=exact,
+        timeline=tuple((a, b, through / network.capacity) for a, b, through in trace.steps),
+    )
+
+
+def interval_s(network: Network, job: Job) -> tuple[float, float | None, float | None]:
+    """Seconds of a job: by the capacities as read, at their upper ends, at their lower ends.
+
+    The upper end of a resource that is only known to carry at least so much is unlimited, so that the low time is
+    what its true capacity can at best give. None twice where every capacity is certain.
+    """
+    middle = simulate(network, [job]).time_s
+    if network.certain:
+        return middle, None, None
+    ends = [simulate(network.with_capacity(ends), [job]).time_s for ends in (network.high, network.low)]
+    return middle, min(*ends, middle), max(*ends, middle)
+
+
+def least_s(network: Network, job: Job) -> float:
+    """No schedule's bytes pass in less: the fullest resource alone, of this schedule's own bytes."""
+    every = job.schedule.expanded()
+    at = job.schedule.boundaries(job.size_bytes)
+    host = np.array([network.index(name) for name in job.order], dtype=np.intp)
+    moved = every.src != every.dst
+    size = (at[every.last] - at[every.first])[moved].astype(np.float64)
+    passed = network.passed[host[every.src[moved]], host[every.dst[moved]]]
+    count = len(network.resources)
+    load = np.bincount(
+        np.where(passed < 0, count, passed).ravel(), np.repeat(size, passed.shape[1]), minlength=count + 1
+    )
+    return float((load[:-1] / network.capacity).max()) if count else 0.0
+
+
+def joined(schedule: Schedule, transfers: int = TRANSFERS_KEPT) -> Schedule:
+    """The schedule with about so many transfers at most: neighbouring blocks of a template and channel in one."""
+    alike: dict[tuple[int, int], list[Block]] = {}
+    for block in schedule.blocks:
+        alike.setdefault((block.template, block.channel), []).append(block)
+    total = len(schedule.expanded())
+    most = max(1, max(map(len, alike.values()), default=1) * transfers // max(total, 1))
+    if total <= transfers or all(len(blocks) <= most for blocks in alike.values()):
+        return schedule
+    made: list[Block] = []
+    for blocks in alike.values():
+        count = min(most, len(blocks))
+        ends = [len(blocks) * i // count for i in range(count + 1)]
+        for number, (first, last) in enumerate(itertools.pairwise(ends)):
+            run = blocks[first:last]
+            weights = tuple(map(sum, zip(*(block.weights for block in run))))
+            made.append(replace(run[0], weights=weights, start=number))
+    made.sort(key=lambda block: block.start)
+    chunks = sum(len(block.weights) for block in made)
+    contract = schedule.contract
+    if len(contract.parts) == 1:
+        contract = replace(contract, chunks=chunks, parts=(replace(contract.parts[0], first=0, last=chunks),))
+    else:
+        return schedule
+    return Schedule(
+        name=schedule.name, contract=contract, templates=schedule.templates, blocks=tuple(made),
+        channels=schedule.channels, phases=schedule.phases,
+    )  # fmt: skip
+
+
+def _work(network: Network, job: Job, exact: bool) -> Work:
+    if job.size_bytes < 0 or not np.isfinite(job.release_s) or job.release_s < 0:
+        raise InputError(
+            f"a buffer of {job.size_bytes} bytes, released after {job.release_s:g} s: 0 or more is needed"
+        )
+    if len(job.order) != job.schedule.ranks:
+        raise InputError(f"an order of {len(job.order)} hosts for {job.schedule.ranks} ranks")
+    schedule = job.schedule if exact else joined(job.schedule)
+    host: NDArray[np.intp] = np.array([network.index(name) for name in job.order], dtype=np.intp)
+    return Work(
+        program=compile_schedule(schedule),
+        host=host,
+        boundaries=schedule.boundaries(job.size_bytes),
+        release_s=job.release_s,
+        lockstep=job.lockstep,
+    )
+
+
+def _critical_path(works: Sequence[Work], trace: Trace) -> tuple[str, ...]:
+    """What the last end waited for, and that in turn."""
+    number = int(np.argmax(trace.finish_s))
+    program: CollectiveProgram = works[number].program
+    ends = trace.end_s[number]
+    if not len(ends):
+        return ()
+    at, path = int(np.argmax(ends)), []
+    while at != NOTHING:
+        path.append(f"{ends[at]:.6g} s: {program.text(at)}")
+        at = int(trace.cause[number][at])
+    return tuple(reversed(path))
