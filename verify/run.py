@@ -13,9 +13,10 @@ from netprobe.plan.costs import CostModel
 from netprobe.plan.schedule.builders import build, proved
 from netprobe.plan.schedule.program import MAX_CHANNELS
 from netprobe.probe.agent.collective.program import MAX_BYTES
-from netprobe.probe.fleet.fleet import Fleet
+from netprobe.probe.fleet.fleet import Fleet, Member
 from netprobe.probe.fleet.stopping import run_stoppable
 from netprobe.probe.launchers.launch import Launcher
+from netprobe.probe.methods.narrow import narrow_links
 from netprobe.probe.records.events import OnEvent, Step, ignore
 from netprobe.probe.records.options import ScanOptions
 from netprobe.probe.records.result import HostOutcome
@@ -160,7 +161,8 @@ async def _verify(
             await runner.open()
             await run_comparison(runner, contenders, verify, outcome.record, on_event)
         except StoppedRunError as error:
-            outcome.stopped = str(error)
+            narrow = await narrow_links(_ring_links(fleet, contenders), options)
+            outcome.stopped = str(error) if narrow is None else f"{error}; {narrow}"
         finally:
             outcome.proved = runner.repetitions
             outcome.sent_bytes = schedule.sent_bytes(verify.size_bytes)
@@ -169,6 +171,16 @@ async def _verify(
     outcome.interrupted, outcome.duration_s = await fleet.run(work, stop)
     outcome.hosts = [member.outcome for member in fleet.members]
     return outcome
+
+
+def _ring_links(fleet: Fleet, contenders: Contenders) -> list[tuple[Member, Member]]:
+    """Each host with the next one in each order."""
+    members = fleet.members
+    return [
+        (members[src], members[dst])
+        for one in contenders.all
+        for src, dst in zip(one.order, (*one.order[1:], one.order[0]), strict=True)
+    ]
 
 
 async def run_comparison(

@@ -97,6 +97,11 @@ def _without(program: str) -> Callable[[Findings], bool]:
 
 _CHECKS: tuple[tuple[str, Callable[[Findings], bool], str], ...] = (
     (
+        "UDP from the host before (no probe is answered, a TCP connection is)",
+        lambda found: found.udp_blocked,
+        "latency by the default method: let UDP in (--port-range), or give scan --latency tcp",
+    ),
+    (
         "no kernel time stamps",
         lambda found: found.stamps != "kernel",
         "what they measure holds the time their processes waited: tens of microseconds and more",

@@ -17,6 +17,7 @@ from netprobe.probe.agent import audit as agent_audit
 from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.fleet.connection import AgentLostError, TaskFailedError, text_field, whole_field
 from netprobe.probe.fleet.fleet import Fleet, Member
+from netprobe.probe.methods.narrow import narrow_text
 from netprobe.probe.records.visits import RTT, VisitResult
 
 AUDIT_TIMEOUT_S = 5.0
@@ -167,7 +168,7 @@ def audit_warnings(
         )
     if slow := those(lambda audit: audit.clock_source in SLOW_CLOCKS):
         found.append(f"a slow clock ({audits[names.index(slow[0])].clock_source}): {listed(slow)}")
-    found += _mtu_warning(names, audits)
+    found += _mtu_warning(names, audits) + _path_mtu_warning(names, audits, visits)
     found += _visit_warnings(names, visits)
     return found
 
@@ -195,6 +196,21 @@ def _mtu_warning(names: Sequence[str], audits: Mapping[int, HostAudit]) -> list[
     return [
         f"the MTU differs: {usual} on most hosts, {', '.join(parts)}: goodput and large messages may suffer"
     ]
+
+
+def _path_mtu_warning(
+    names: Sequence[str], audits: Mapping[int, HostAudit], visits: Sequence[VisitResult]
+) -> list[str]:
+    """Of paths that were traced, those that take less than the interfaces at both ends."""
+    narrow = []
+    for visit in visits:
+        mtu = None if visit.path is None else visit.path.mtu_bytes
+        ends = [audits[end].mtu_bytes for end in (visit.src, visit.dst) if end in audits]
+        limit = min((one for one in ends if one), default=None)
+        if mtu is not None and limit is not None and mtu < limit:
+            narrow.append((names[visit.src], names[visit.dst], mtu, limit))
+    text = narrow_text(narrow)
+    return [] if text is None else [text]
 
 
 def _visit_warnings(names: Sequence[str], visits: Sequence[VisitResult]) -> list[str]:

@@ -32,6 +32,7 @@ from netprobe.probe.methods.goodput_options import (
 )
 from netprobe.probe.methods.goodput_tcp import TcpWay
 from netprobe.probe.methods.iperf3_report import parse_version, version_tuple
+from netprobe.probe.methods.narrow import narrow_links
 from netprobe.probe.records.matrices import GOODPUT_KEY
 from netprobe.probe.records.options import ScanOptions
 
@@ -112,6 +113,7 @@ class Goodput:
         choice: WayChoice | None = None,
         first: bool = True,
     ) -> None:
+        self._options = options
         self._goodput = goodput or GoodputOptions()
         self._choice = choice or WayChoice(self._goodput.way)
         self._size = size
@@ -168,6 +170,8 @@ class Goodput:
     async def visit(self, src: Member, dst: Member, context: VisitContext) -> list[dict[str, Any]]:  # noqa: ARG002
         """One test."""
         fields = await self._way.visit(src, dst)
+        if fields.get("reason") is not None and (narrow := await narrow_links([(src, dst)], self._options)):
+            fields["reason"] += f"; {narrow}"
         reading: GoodputReading | None = fields.get("goodput")
         if reading is not None:
             self._read += 1

@@ -76,6 +76,8 @@ class ScanRun:
     interrupted: bool = False
     warnings: Sequence[str] = ()
     controller: HostAudit | None = None
+    hint: str | None = None
+    """What to do where nothing was measured."""
 
 
 class NoReadingError(NothingMeasuredError):
@@ -127,7 +129,7 @@ def build_outcome(
         scan=scan, samples=sample_table(ordered), interrupted=run.interrupted, visits=tuple(ordered)
     )
     if scan.status == "failed" and not run.interrupted:
-        raise NoReadingError(_nothing(hosts), outcome)
+        raise NoReadingError(_nothing(hosts) + ("" if run.hint is None else f"; {run.hint}"), outcome)
     return outcome
 
 

@@ -14,12 +14,13 @@ from netprobe.probe.fleet.fleet import Fleet
 from netprobe.probe.fleet.stopping import run_stoppable
 from netprobe.probe.launchers.launch import Launcher
 from netprobe.probe.methods.base import Warns
+from netprobe.probe.methods.blocked import blocked_hosts, blocked_text
 from netprobe.probe.methods.latency import latency_method
 from netprobe.probe.records.events import OnEvent, ScanWarning, Teller, ignore
 from netprobe.probe.records.journal import Journal
 from netprobe.probe.records.options import ScanOptions
 from netprobe.probe.records.result import ScanOutcome, ScanRun, build_outcome
-from netprobe.probe.records.visits import VisitResult
+from netprobe.probe.records.visits import RTT, VisitResult
 from netprobe.probe.rounds.chooser import RoundRobin
 from netprobe.probe.scan.phase import Phase, links_at_once
 from netprobe.probe.scan.scheduler import Clock, Scheduler
@@ -77,6 +78,7 @@ async def measure(
     programs = any(phase.method.measurement.method in PROGRAMS for phase in phases)
     audit = ScanAudit(fleet, programs=programs) if options.audit else None
     duration: float | None = None
+    hints: list[str] = []
 
     async def work() -> None:
         nonlocal duration
@@ -89,6 +91,7 @@ async def measure(
                 await scheduler.run()
         finally:
             duration = scheduler.elapsed_s
+        hints.extend(await _udp_hints(fleet, phases, scheduler.visits, options))
         if audit is not None:
             await audit.end()
 
@@ -98,6 +101,8 @@ async def measure(
         for text in audit.warnings(scheduler.visits):
             on_event(ScanWarning(text=text))
     _tell_warnings(phases, on_event)
+    for text in hints:
+        on_event(ScanWarning(text=text))
     return build_outcome(
         [member.outcome for member in fleet.members],
         scheduler.visits,
@@ -108,9 +113,24 @@ async def measure(
             duration_s=duration,
             interrupted=interrupted,
             warnings=teller.warnings,
+            hint=next(iter(hints), None),
             controller=None if audit is None else audit.controller,
         ),
     )
+
+
+async def _udp_hints(
+    fleet: Fleet, phases: Sequence[Phase], visits: Sequence[VisitResult], options: ScanOptions
+) -> list[str]:
+    """Where hosts answered no UDP probe of the primary measurement: whether TCP would do."""
+    if phases[0].method.measurement.method != "stamp":
+        return []
+    heard = {end for visit in visits if visit.received for end in (visit.src, visit.dst)}
+    probed = {
+        end for visit in visits if visit.sent and visit.measurement == RTT for end in (visit.src, visit.dst)
+    }
+    names = await blocked_hosts(fleet.members, sorted(probed - heard), options)
+    return [blocked_text(names)] if names else []
 
 
 def _tell_warnings(phases: Sequence[Phase], on_event: OnEvent) -> None:

@@ -16,6 +16,7 @@ from netprobe.pipeline.scanning.goodput import GoodputRequest, Watched, goodput_
 from netprobe.probe.flows.progress import MIN_TIMED_S
 from netprobe.probe.launchers.via import parse_via
 from netprobe.probe.methods.goodput_options import SHORT, GoodputOptions, parse_sizes
+from netprobe.probe.methods.path import Path
 from netprobe.probe.methods.stamp import Stamp
 from netprobe.probe.records.options import ScanOptions
 from netprobe.probe.records.result import ScanOutcome
@@ -105,3 +106,24 @@ def test_no_sized_reading_is_faster_than_its_link_and_what_is_too_small_has_none
             assert visit.goodput.bytes_per_s < 1.1 * GOODPUT or SHORT in visit.goodput.flags, visit
             assert visit.goodput.bytes_per_s <= visit.goodput.bytes / MIN_TIMED_S
     assert sum(v.goodput is not None for v in large) == 6
+
+
+def test_a_path_that_swallows_large_packets_is_named_with_its_mtu() -> None:
+    spec = "{name: narrow, racks: [1, 1], faults: [{racks: [0, 1], mtu: 1400}]}"
+    with temporary(parse_spec(spec), seed=1) as lab:
+        options = ScanOptions(probes_per_visit=5, python=sys.executable, retries=0, timeout_s=0.2)
+        watched = Watched(RoundRobin())
+        request = GoodputRequest(options=GoodputOptions(way="tcp"))
+        traced = Phase(method=Path(options), chooser=RoundRobin())
+        phases = [
+            Phase(method=Stamp(options), chooser=watched),
+            *goodput_phases(options, request, watched),
+            traced,
+        ]
+        hosts = read_hosts_file(lab.hosts_path)
+        found = run_scan(hosts, parse_via(lab.via_template), options, phases=phases)
+    reasons = [v.reason or "" for v in found.visits if v.measurement == "goodput"]
+    one, other = (host.name for host in hosts)
+    assert len(reasons) == 2 and all("1400 of 1500 bytes" in reason for reason in reasons), reasons
+    (warning,) = [text for text in found.scan.warnings if text.startswith("the path MTU")]
+    assert f"{one} to {other}" in warning and f"{other} to {one}" in warning
