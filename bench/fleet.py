@@ -32,7 +32,7 @@ from netprobe.pipeline.scanning.scan import scan
 from netprobe.probe.records.options import ScanOptions
 from netprobe.probe.launchers.via import parse_via
 hosts, via, out, cap = sys.argv[1:]
-options = ScanOptions(links_at_once=int(cap), python=sys.executable)
+options = ScanOptions(links_at_once=int(cap), precision_s=0, python=sys.executable)
 made = scan(read_hosts_file(Path(hosts)), launcher=parse_via(via), folder=Path(out), options=options)
 usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
 print(json.dumps({"duration_s": made.duration_s, "status": made.status, "peak_kb": usage[0].ru_maxrss,

@@ -47,7 +47,9 @@ class Outcome:
 def netprobe(lab: Lab, period_s: float, stamps: str) -> Outcome:
     """The project's own scan."""
     hosts = read_hosts_file(lab.hosts_path)
-    options = ScanOptions(probes_per_visit=PROBES, interval_s=period_s, stamps=stamps, python=sys.executable)  # type: ignore[arg-type]
+    options = ScanOptions(
+        probes_per_visit=PROBES, interval_s=period_s, precision_s=0, stamps=stamps, python=sys.executable
+    )  # type: ignore[arg-type]
     began, cpu = time.monotonic(), cpu_s()
     with (
         tempfile.TemporaryDirectory() as folder,

@@ -24,7 +24,7 @@ from netprobe.cli.options.goodput import (
     SizeOption,
     StreamsOption,
 )
-from netprobe.cli.options.latency import LatencyOption, SourcePortsOption, TraceOption
+from netprobe.cli.options.latency import FullVisitsOption, LatencyOption, SourcePortsOption, TraceOption
 from netprobe.cli.options.probing import (
     GentleOption,
     IntervalOption,
@@ -73,6 +73,7 @@ class Probing:
     interval: IntervalOption = 0.001
     latency: LatencyOption = "stamp"
     source_ports: SourcePortsOption = 1
+    full_visits: FullVisitsOption = False
     pairs: PairsOption = None
     time: TimeOption = None
     links_at_once: LinksAtOnceOption = 0
@@ -87,6 +88,7 @@ class Probing:
             "links_at_once": self.links_at_once,
             "latency": self.latency,
             "source_ports": self.source_ports,
+            **({"precision_s": 0.0} if self.full_visits else {}),
         }
 
 

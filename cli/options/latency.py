@@ -20,6 +20,12 @@ SourcePortsOption = Annotated[
         "--source-ports", metavar="N", help="Probe each link from N ports: this shows equal-cost paths."
     ),
 ]
+FullVisitsOption = Annotated[
+    bool,
+    typer.Option(
+        "--full-visits", help="Send all --probes, also where stamp knows the 10th percentile to 2 us before."
+    ),
+]
 TraceOption = Annotated[
     str | None,
     typer.Option(

@@ -43,7 +43,12 @@ GentleOption = Annotated[
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what it would cost, and start nothing.")]
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Resume the scan in --out that ended early.")]
 
-_OPTION_OF = {"probes_per_visit": "probes", "interval_s": "interval", "start_timeout_s": "start_timeout"}
+_OPTION_OF = {
+    "probes_per_visit": "probes",
+    "interval_s": "interval",
+    "precision_s": "full_visits",
+    "start_timeout_s": "start_timeout",
+}
 
 
 def explicit_fields(ctx: typer.Context) -> dict[str, str]:
@@ -82,7 +87,10 @@ def show_estimate(estimate: ChainEstimate, output: Output) -> None:
     show_phases(hosts, estimate.phases, output, what=what)
     if estimate.complete:
         return
-    output.say(f"{count(options.probes_per_visit, 'probe')} a visit, {1e3 * options.interval_s:.3g} ms apart")
+    most = "at most " if options.may_end_early else ""
+    output.say(
+        f"{most}{count(options.probes_per_visit, 'probe')} a visit, {1e3 * options.interval_s:.3g} ms apart"
+    )
     if measuring.goodput is not None or measuring.capacity is not None:
         output.say(
             f"assumed: flows run at 1 Gbit/s each, and the hosts form "

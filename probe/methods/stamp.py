@@ -33,7 +33,7 @@ round trip, so that a host that never answers does not hold up the round."""
 
 
 class Stamp:
-    """``probes_per_visit`` probes a visit, paced by ``interval_s``."""
+    """At most ``probes_per_visit`` probes a visit, paced by ``interval_s``; it ends once p10 is known."""
 
     def __init__(self, options: ScanOptions) -> None:
         self._options = options
@@ -48,11 +48,16 @@ class Stamp:
     def measurement(self) -> Measurement:
         """The primary measurement."""
         return rtt_measurement(
-            "stamp", self._options, self._members, packet_bytes=PACKET_BYTES, stamps=self._options.stamps
+            "stamp",
+            self._options,
+            self._members,
+            packet_bytes=PACKET_BYTES,
+            stamps=self._options.stamps,
+            precision_s=self._options.precision_s,
         )
 
     def cost(self) -> Cost:
-        """Of one visit: every probe has a reply of the same size."""
+        """Of one visit that has all its probes: every probe has a reply of the same size."""
         probes = (self._options.probes_per_visit + _EXTRA_PROBES) * self._options.source_ports
         return Cost(
             seconds=self._options.interval_s * probes,
@@ -148,6 +153,7 @@ class Stamp:
     def _task(self, dst: Member) -> dict[str, Any]:
         """What every host that probes ``dst`` is told."""
         message = series_message(self._options, "probe", dst)
+        message["precision_ns"] = round(self._options.precision_s * NS_PER_S)
         return message | {"port": dst.port, "token": dst.token.hex()}
 
     def _fields(self, fields: dict[str, Any], dst: Member) -> dict[str, Any]:

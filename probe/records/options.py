@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from netprobe.core.errors import InputError
 from netprobe.probe.agent.messages import MAX_PROBES, MIN_INTERVAL_NS
+from netprobe.probe.agent.stamp.readings import LEAST_READINGS
 
 MAX_SETUP = 16_384
 StampLevel = Literal["kernel", "kernel_rx", "user"]
@@ -30,6 +31,8 @@ class ScanOptions:
     """Probes of one visit, the warm-up and the flush left out."""
     interval_s: float = 0.001
     """Mean time between probes; each spacing is uniform in half to one and a half of it (RFC 2330)."""
+    precision_s: float = 2e-6
+    """A visit by ``stamp`` with stamps of the kernel ends once its p10 is known to this; 0: it has all its probes."""
     timeout_s: float = 1.0
     """A probe not answered this long after it was sent is lost."""
     port_range: tuple[int, int] = (0, 0)
@@ -78,6 +81,8 @@ class ScanOptions:
             yield f"{self.probes_per_visit} probes a visit: 1 to {most} are allowed{of}"
         if not _within(self.interval_s, MIN_INTERVAL_NS / 1e9, 60):
             yield f"an interval of {self.interval_s} s: 0.00005 to 60 s are allowed"
+        if not _within(self.precision_s, 0, 60):
+            yield f"a precision of {self.precision_s} s: 0 (all probes) to 60 s are allowed"
         if not _within(self.timeout_s, 0.001, 60):
             yield f"a time-out of {self.timeout_s} s: 0.001 to 60 s are allowed"
         if (low, high) != (0, 0) and not 1 <= low <= high <= 65535:
@@ -121,6 +126,12 @@ class ScanOptions:
     def as_dict(self) -> dict[str, Any]:
         """Plain data for the journal and the document; holds no secret."""
         return asdict(self) | {"port_range": list(self.port_range)}
+
+    @property
+    def may_end_early(self) -> bool:
+        """Whether a visit may have fewer than ``probes_per_visit``."""
+        possible = self.latency == "stamp" and self.stamps == "kernel" and self.precision_s > 0
+        return possible and self.probes_per_visit > LEAST_READINGS
 
     @property
     def silence_s(self) -> float:

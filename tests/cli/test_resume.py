@@ -24,7 +24,19 @@ from netprobe.probe.records.journal import Journal, read_journal
 from tests.probe.conftest import agents_of, is_running, wait_until
 
 HOSTS = "h[1-6]"
-QUICK = ["--via", "local", "--probes", "40", "--interval", "0.002", "--only", "scan", "--seed", "5"]
+QUICK = [
+    "--via",
+    "local",
+    "--probes",
+    "40",
+    "--interval",
+    "0.002",
+    "--full-visits",
+    "--only",
+    "scan",
+    "--seed",
+    "5",
+]
 
 
 def killed_scan(out: Path) -> int:

@@ -41,7 +41,8 @@ def test_an_example_as_a_user_scans_it(tmp_path: Path, attempts: Attempts) -> No
         if result["ari"] == 1.0:
             break
     check_chain(result, out, [4, 6, 6])
-    assert {visit["sent"] for visit in json.loads((out / "scan.json").read_text())["visits"]} == {100}
+    sent = {visit["sent"] for visit in json.loads((out / "scan.json").read_text())["visits"]}
+    assert min(sent) < 50 and max(sent) <= 100  # most of these links are known after some thirty probes
 
 
 @pytest.mark.parametrize(("seed", "racks"), [(13, [3, 4, 6]), (14, [3, 3, 3])])

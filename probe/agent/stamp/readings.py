@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MONOTONIC_SLACK_NS = 20000
 """CLOCK_REALTIME may be slewed against CLOCK_MONOTONIC's reading order by this much, and no more."""
+LEAST_READINGS = 30
+"""The fewest readings from which the 10th percentile may be called known."""
 
 
 class _Trip:
@@ -59,6 +61,7 @@ class SeriesReadings:
         self.received = 0
         self.duplicates = 0
         self.longest_ns = 0
+        self.look_at = LEAST_READINGS
 
     def sent(self, seq: int, now: int, monotonic: int) -> None:
         """Probe ``seq`` is about to leave; user-space time of day and monotonic clock, in ns."""
@@ -103,6 +106,35 @@ class SeriesReadings:
         trip = self.trips.get(seq)
         return trip is not None and trip.reply is not None
 
+    def is_p10_known(self, within_ns: int) -> bool:
+        """Whether the readings with all stamps of the kernel tell the 10th percentile to ``within_ns``.
+
+        That is the length of its interval of 95 % (``p10_ranks``). Never while an answer is missing: losses are
+        worth all probes. To look often would find a lucky moment: after one look the next is at a quarter more.
+        """
+        if self.received < self.look_at:
+            return False
+        self.look_at = self.received * 5 // 4 + 1
+        answered = [(seq, trip) for seq, trip in self.trips.items() if seq >= 1 and trip.arrival >= 0]
+        if max(seq for seq, _trip in answered) > len(answered):
+            return False
+        readings = [
+            _rtt(trip, "kernel")
+            for _seq, trip in answered
+            if trip.arrival > 0 and not trip.is_of_copy and _has_kernel(trip)
+        ]
+        known = sorted(rtt for rtt in readings if rtt is not None)
+        count = len(known)
+        if count < LEAST_READINGS:
+            self.look_at = self.received + 1
+            return False
+        low, high = p10_ranks(count)
+        return known[high - 1] - known[low - 1] <= within_ns
+
+    def end_at(self, count: int) -> None:
+        """The series ends after ``count`` probes; those that follow are flushes."""
+        self.count = count
+
     def result(self, start_monotonic: int) -> tuple[str | None, list[tuple[int, int, int]], int]:
         """Level, samples (sequence number, sent at, RTT; ns) in order of sending, readings rejected.
 
@@ -131,6 +163,16 @@ class SeriesReadings:
             else:
                 samples.append((seq, trip.t1_monotonic - start_monotonic, rtt))
         return level, samples, rejected
+
+
+def p10_ranks(count: int) -> tuple[int, int]:
+    """The ranks, from 1, of the two of ``count`` sorted readings between which the 10th percentile is with 95 %.
+
+    Whatever their distribution (David and Nagaraja, Order Statistics, section 7.1), by the normal approximation
+    of the binomial, rounded outwards. Below 36 readings the least one is all that bounds it from below.
+    """
+    middle, aside = 0.1 * count, 1.96 * (0.09 * count) ** 0.5
+    return max(1, int(middle - aside)), int(middle + aside) + 2
 
 
 def _has_kernel(trip: Any) -> bool:

@@ -46,6 +46,7 @@ def probe(message: dict[str, Any], resources: dict[str, Any]) -> tuple[dict[str,
             timeout_ns=int(message["timeout_ns"]),
             patience_ns=int(message.get("patience_ns", message["timeout_ns"])),
             best=message["stamps"],
+            precision_ns=int(message.get("precision_ns", 0)),
         ),
         [int(port) for port in message.get("avoid", ())],
     )

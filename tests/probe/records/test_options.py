@@ -20,6 +20,8 @@ from netprobe.probe.records.options import ScanOptions
         ({"probes_per_visit": 10**9}, "1 to 100000"),
         ({"interval_s": 0.0}, "interval"),
         ({"interval_s": float("nan")}, "interval"),
+        ({"precision_s": -1e-6}, "a precision of"),
+        ({"precision_s": float("nan")}, "a precision of"),
         ({"timeout_s": float("inf")}, "time-out"),
         ({"port_range": (9, 8)}, "port range 9-8"),
         ({"port_range": (0, 8)}, "port range"),
