@@ -76,3 +76,37 @@ def test_a_fold_is_searched_on_one_reading_of_each_pair_and_priced_on_the_other(
     assert np.array_equal(again.search.alpha_s, first.search.alpha_s)
     assert again.unseen.alpha_s[upper] == pytest.approx(1.5 * first.unseen.alpha_s[upper], rel=1e-8)
     assert not np.array_equal(other.search.alpha_s, second.search.alpha_s)
+
+
+def test_no_fold_searches_on_what_it_is_priced_on_where_links_are_slow_or_lack_a_reading() -> None:
+    """The costs of slow links too, and a pair with one reading, which only one of the folds has."""
+    _, raw = fleet(persistent=True)
+    lacking = [(3, 12), (20, 4), (7, 6)]
+    for src, dst in lacking:
+        raw[src, dst] = np.nan
+    map_ = map_scan(make_scan(raw, visits=False))
+    first, second = readings_of(map_, make_scan(raw, visits=False)).folds
+    for src, dst in lacking:
+        # Half of the folds hold the one reading out; the other prices what its own half says, for every order.
+        at, back = (src, dst), (dst, src)
+        held = [fold for fold in (first, second) if 2 * fold.unseen.alpha_s[at] == pytest.approx(raw[back])]
+        assert len(held) == 1
+        (seen,) = (fold for fold in (first, second) if fold is not held[0])
+        assert seen.unseen.alpha_s[at] == seen.denoised.alpha_s[at]
+    # One reading held out of a pair that is not slow: no cost that is searched on changes, but the fold's own price.
+    held_out = np.argwhere(np.isclose(raw, 2 * first.unseen.alpha_s, rtol=1e-8, atol=0)).tolist()
+    src, dst = next(
+        (i, j) for i, j in held_out if tuple(sorted((i, j))) not in SLOW and not np.isnan(raw[j, i])
+    )
+    changed = raw.copy()
+    changed[src, dst] *= 1.01
+    again, other = readings_of(map_, make_scan(changed, visits=False)).folds
+    assert first.slow is not None and again.slow is not None
+    assert np.array_equal(again.denoised.alpha_s, first.denoised.alpha_s)
+    assert np.array_equal(again.search.alpha_s, first.search.alpha_s)
+    assert again.slow.alpha_s == pytest.approx(
+        first.slow.alpha_s, rel=1e-3
+    )  # by what is usual of all readings
+    assert again.slow.alpha_s[src, dst] == first.slow.alpha_s[src, dst]
+    assert again.unseen.alpha_s[src, dst] == pytest.approx(1.01 * first.unseen.alpha_s[src, dst])
+    assert not np.array_equal(other.search.alpha_s, second.search.alpha_s)
