@@ -22,6 +22,10 @@ TWINS = {
     "floor": "ceil", "ceil": "floor", "mean": "median", "median": "mean", "minimum": "maximum",
     "maximum": "minimum", "nanmin": "nanmax", "nanmax": "nanmin", "nanmedian": "nanmean",
 }  # fmt: skip
+SYMMETRIC = {"min", "max", "minimum", "maximum", "fmin", "fmax", "array_equal", "hypot", "add", "gcd"}
+"""Functions whose first two arguments may be swapped: no fault."""
+NO_FAULT = {"dtype"}
+"""Keywords that say what is so without them, almost everywhere."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,12 +142,13 @@ def _changes(node: ast.expr | ast.stmt) -> Iterator[tuple[str, ast.expr | ast.st
 
 
 def _calls(node: ast.Call) -> Iterator[tuple[str, ast.expr]]:
-    plain = len(node.args) >= 2 and not any(isinstance(one, ast.Starred) for one in node.args[:2])
-    if plain and ast.unparse(node.args[0]) != ast.unparse(node.args[1]):
-        yield "argument", _with(node, lambda new: new.args.insert(0, new.args.pop(1)))
-    for at in range(len(node.keywords)):
-        yield "dropped argument", _with(node, lambda new, at=at: new.keywords.pop(at))  # type: ignore[misc]
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    plain = len(node.args) >= 2 and not any(isinstance(one, ast.Starred) for one in node.args[:2])
+    if plain and name not in SYMMETRIC and ast.unparse(node.args[0]) != ast.unparse(node.args[1]):
+        yield "argument", _with(node, lambda new: new.args.insert(0, new.args.pop(1)))
+    for at, keyword in enumerate(node.keywords):
+        if keyword.arg not in NO_FAULT:
+            yield "dropped argument", _with(node, lambda new, at=at: new.keywords.pop(at))  # type: ignore[misc]
     if name in TWINS:
         key = "attr" if isinstance(node.func, ast.Attribute) else "id"
         yield "function", _with(node, lambda new: setattr(new.func, key, TWINS[name]))

@@ -110,3 +110,11 @@ def test_no_fold_searches_on_what_it_is_priced_on_where_links_are_slow_or_lack_a
     assert again.slow.alpha_s[src, dst] == first.slow.alpha_s[src, dst]
     assert again.unseen.alpha_s[src, dst] == pytest.approx(1.01 * first.unseen.alpha_s[src, dst])
     assert not np.array_equal(other.search.alpha_s, second.search.alpha_s)
+    # A slow pair whose held-out reading was quick after all: the fold that did not see it still calls it slow.
+    src, dst = next((i, j) for i, j in held_out if tuple(sorted((i, j))) in SLOW)
+    changed = raw.copy()
+    changed[src, dst] /= 3
+    again, _ = readings_of(map_, make_scan(changed, visits=False)).folds
+    assert again.slow is not None
+    assert again.slow.alpha_s[src, dst] == pytest.approx(first.slow.alpha_s[src, dst], rel=1e-2)
+    assert again.slow.alpha_s[src, dst] > 1.5 * again.search.alpha_s[src, dst]
