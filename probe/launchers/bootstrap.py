@@ -1,7 +1,8 @@
 """How the agent gets to a host: a small command, and everything else through standard input.
 
-The command's one argument reads a length and that many bytes of Python, the loader; the loader reads the
-agent's archive into an anonymous file in memory (memfd_create) and imports it from there, what a task needs
+The command says that it is ready, and only then is anything sent: a login whose start-up file runs another shell in
+its place would read the code as commands. The command's one argument then reads a length and that many bytes of
+Python, the loader; the loader reads the agent's archive into an anonymous file in memory (memfd_create) and imports it from there, what a task needs
 when the task comes, so nothing is left on the remote disk. Nonce and token travel in the stream and never
 stand in an argument vector, where every user of the host could read them.
 """
@@ -30,22 +31,32 @@ if TYPE_CHECKING:
 PACKAGE = "netprobe_agent"
 LOADER_TIMEOUT_S = 60
 
-STAGE0 = (
-    "import os;"
-    'r=lambda n,b=b"":b if len(b)==n else r(n,b+(os.read(0,n-len(b))or os._exit(3)));'
-    "exec(r(int(r(8),16)))"
-)
-"""Valid on every Python, and free of what a shell could change inside single quotes."""
+READY = b"\nnetprobe-ready\n"
+"""What the command prints before it reads. It stands so in no argument, which a shell may print too."""
 
-SETUP = (
-    'eval "$1" </dev/null >&2 || '
-    '{ echo "netprobe: the set-up lines failed with exit code $?" >&2; exit 3; }; shift; exec "$@"'
+_SAY_READY = 'l=os.linesep.encode();os.write(1,l+b"netprobe-"+b"ready"+l);'
+
+_STAGE0 = (
+    'r=lambda n,b=b"":b if len(b)==n else r(n,b+(os.read(0,n-len(b))or os._exit(3)));exec(r(int(r(8),16)))'
+)
+STAGE0 = f"import os;{_SAY_READY}{_STAGE0}"
+"""Valid on every Python, and free of what a shell could change inside single quotes."""
+SILENT_STAGE0 = f"import os;{_STAGE0}"
+"""The same for agents that all have one standard input and output, and for which nobody waits."""
+
+SILENT_SETUP = (
+    "np_s=; np_n=$(echo; echo _); np_n=${np_n%_}; read -r np_c || exit 3; "
+    'while [ "$np_c" -gt 0 ]; do IFS= read -r np_l || exit 3; np_s=$np_s$np_l$np_n; np_c=$((np_c-1)); done; '
+    'eval "$np_s" </dev/null >&2 || '
+    '{ echo "netprobe: the set-up lines failed with exit code $?" >&2; exit 3; }; exec "$@"'
 )
 """Runs the user's lines in the shell that then becomes Python, so that what they export is there.
 
-They are an argument of their own, never part of this text, and no name of a host is in either. They cannot
-read the stream that is meant for Python, and what they print goes to standard error.
+They come first in the stream, their number before them, and are in no argument: a login shell such as csh breaks
+an argument at a line's end and expands a ``!``, even inside single quotes. They cannot read the stream that is meant
+for Python, and what they print goes to standard error. No name of a host is in this text or in them.
 """
+SETUP = f'echo; echo netprobe-"ready"; {SILENT_SETUP}'
 
 LOADER = """
 import sys
@@ -100,8 +111,11 @@ class Payload:
     setup: str | None = None
     """Shell lines to run on each host before Python."""
 
-    def command(self, default: str) -> list[str]:
-        """The agent's argument vector. -I and -S keep the user's packages out, -B leaves no cache behind."""
+    def command(self, default: str, *, announces: bool = True) -> list[str]:
+        """The agent's argument vector. -I and -S keep the user's packages out, -B leaves no cache behind.
+
+        It prints ``READY`` before it reads each of ``parts``, unless it is not to announce itself.
+        """
         text = self.python if self.python is not None else default
         try:
             words = shlex.split(text)
@@ -109,8 +123,10 @@ class Payload:
             words = []
         if not words:
             raise InputError(f"--python {text!r} is not a command")
-        command = [*words, "-ISB", "-c", STAGE0]
-        return command if self.setup is None else ["sh", "-c", SETUP, "netprobe-setup", self.setup, *command]
+        command = [*words, "-ISB", "-c", STAGE0 if announces else SILENT_STAGE0]
+        if self.setup is None:
+            return command
+        return ["sh", "-c", SETUP if announces else SILENT_SETUP, "netprobe-setup", *command]
 
     def config(self) -> bytes:
         """The agent's first frame."""
@@ -118,10 +134,18 @@ class Payload:
 
     def stream(self, first: bytes | None = None) -> bytes:
         """What to write to the agent's standard input; its frames follow. ``first`` replaces ``config``."""
+        return b"".join(self.parts(first))
+
+    def parts(self, first: bytes | None = None) -> list[bytes]:
+        """The stream in the parts that are written one by one, each when ``READY`` has come."""
         loader = LOADER.replace("TIMEOUT", str(LOADER_TIMEOUT_S)).encode()
         archive = agent_archive()
         start = b"%08x" % len(loader) + loader + b"%08x" % len(archive) + archive
-        return start + (self.config() if first is None else first)
+        code = start + (self.config() if first is None else first)
+        if self.setup is None:
+            return [code]
+        lines = self.setup.split("\n")
+        return ["".join(f"{line}\n" for line in (str(len(lines)), *lines)).encode(), code]
 
     @property
     def marker(self) -> bytes:

@@ -113,7 +113,7 @@ class _Launch:
         self._held: list[DialChannel] = []
         self._yielded: set[DialChannel] = set()
         self._shared: SharedProcess | None = None
-        self._command = payload.command(launcher.python)
+        self._command = payload.command(launcher.python, announces=False)
 
     async def run(self, address: str, *, last: bool) -> AsyncIterator[Channel | LaunchFailure]:
         """Start the command and take in who dials back."""

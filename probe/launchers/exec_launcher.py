@@ -32,6 +32,10 @@ MAX_PER_ROUTE = 8
 """Logins on their way at a time through one jump host: sshd's own limit begins at 10 (MaxStartups)."""
 SHELL_PROGRAMS = frozenset({"ssh"})
 """Programs that join their arguments and hand them to a shell at the far end."""
+STARTS_SHELL = (
+    "nothing asked for its code, so none was sent: does a start-up file of the login shell run another shell (exec "
+    "zsh in .bashrc, say)? Let it do so in interactive shells only"
+)
 
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
 _KNOWN = ("name", "target", "address", "host")
@@ -68,6 +72,10 @@ class ChildLauncher(abc.ABC):
         return explain(
             stderr=stderr, stdout=stdout, code=code, target=host.target, python=python, cause=cause
         )
+
+    async def why_silent(self, _host: Host) -> str:
+        """The likely reason why the command of a host runs and never asks for the agent's code."""
+        return STARTS_SHELL
 
     async def launch(
         self, hosts: Sequence[Host], payload: Payload, timeout_s: float
@@ -116,13 +124,13 @@ class ChildLauncher(abc.ABC):
     ) -> ProcessChannel | Diagnosis:
         argv = self.argv(host, command)
         try:
-            channel = await ProcessChannel.open(host, argv, payload, self.env)
+            channel = await ProcessChannel.open(host, argv, self.env)
         except OSError as error:
             if argv[0] == command[0] and error.errno == errno.ENOENT:
                 return no_python(command[0])
             return Diagnosis(f"cannot run {argv[0]!r}: {error.strerror}")
         try:
-            await asyncio.wait_for(channel.handshake(payload.marker), timeout_s)
+            await asyncio.wait_for(channel.handshake(payload), timeout_s)
             return channel
         except NoiseError as error:
             code = await channel.exit_code(1.0)
@@ -138,10 +146,9 @@ class ChildLauncher(abc.ABC):
         except (asyncio.TimeoutError, TimeoutError):
             channel.kill()
             said = channel.diagnosis()
-            return Diagnosis(
-                f"no answer from the agent within {timeout_s:.0f} s"
-                + (f" (last said: {said})" if said else "")
-            )
+            why = "" if channel.is_asked else f": {await self.why_silent(host)}"
+            last = f" (last said: {said})" if said else ""
+            return Diagnosis(f"no answer from the agent within {timeout_s:.0f} s{last}{why}")
         except BaseException:
             channel.kill()
             raise

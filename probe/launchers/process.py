@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from netprobe.core.hosts import Host
 from netprobe.core.text import one_line
-from netprobe.probe.launchers.bootstrap import Payload
+from netprobe.probe.launchers.bootstrap import READY, Payload
 from netprobe.probe.launchers.child import (
     STDERR_BYTES,
     Tail,
@@ -34,18 +34,17 @@ class ProcessChannel:
         self.child = child
         self.reader = asyncio.StreamReader(limit=STREAM_LIMIT)
         self.noise = b""
+        self.is_asked = False
+        """Whether what was started has asked for the agent's code."""
         self._transports: list[asyncio.BaseTransport] = []
 
     @classmethod
-    async def open(
-        cls, host: Host, argv: Sequence[str], payload: Payload, env: dict[str, str] | None
-    ) -> ProcessChannel:
-        """Start ``argv``. Raises OSError when the program cannot be run."""
+    async def open(cls, host: Host, argv: Sequence[str], env: dict[str, str] | None) -> ProcessChannel:
+        """Start ``argv``, and send nothing yet. Raises OSError when the program cannot be run."""
         child = start_child(argv, env)
         channel = cls(host, child)
         try:
             await channel._connect()
-            channel.write(payload.stream())
         except BaseException:
             channel.kill()
             raise
@@ -62,9 +61,12 @@ class ProcessChannel:
         self._input, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, self.child.stdin)
         self._transports.append(self._input)
 
-    async def handshake(self, marker: bytes) -> None:
-        """Wait for the agent's marker. Raises NoiseError when it cannot come any more."""
-        reading = asyncio.ensure_future(skip_to_marker(self.reader, marker))
+    async def handshake(self, payload: Payload) -> None:
+        """Send each part of the payload when it is asked for, and wait for the agent's marker.
+
+        Raises NoiseError when it cannot come any more.
+        """
+        reading = asyncio.ensure_future(self._converse(payload))
         try:
             while not has_ended(self.child):
                 done, _ = await asyncio.wait({reading}, timeout=END_POLL_S)
@@ -76,6 +78,14 @@ class ProcessChannel:
             raise NoiseError("the command ended before the agent answered", b"") from None
         finally:
             reading.cancel()
+
+    async def _converse(self, payload: Payload) -> bytes:
+        noise = b""
+        for part in payload.parts():
+            noise += await skip_to_marker(self.reader, READY)
+            self.is_asked = True
+            self.write(part)
+        return noise + await skip_to_marker(self.reader, payload.marker)
 
     def write(self, data: bytes) -> None:
         if not self._input.is_closing():

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +19,7 @@ from netprobe.probe.launchers.exec_launcher import DEFAULT_FAN_OUT, ChildLaunche
 CONNECT_TIMEOUT_S = 10
 _TARGET = re.compile(r"[A-Za-z0-9._:@%+=,~/\[\]-]+")
 CONFIG_TIMEOUT_S = 3
+GREETING_S = 1.0
 
 
 class SshLauncher(ChildLauncher):
@@ -67,6 +70,18 @@ class SshLauncher(ChildLauncher):
         argv = [*self._start(), "-G", "--", host.target]
         return first_jump(await asyncio.to_thread(_said, argv, self.env))
 
+    async def why_silent(self, host: Host) -> str:
+        """A master connection that hangs, where there is one: ssh waits for it without a word and without end."""
+        path = control_path(
+            await asyncio.to_thread(_said, [*self._start(), "-G", "--", host.target], self.env)
+        )
+        if path is not None and await asyncio.to_thread(is_hung, path):
+            return (
+                f"the ControlMaster of {path} does not answer: end it (ssh -O exit {host.target}, or remove that "
+                "socket), or give --ssh-option ControlPath=none"
+            )
+        return await super().why_silent(host)
+
     def argv(self, host: Host, command: Sequence[str]) -> list[str]:
         """The client's arguments; ssh hands the last one, quoted as a whole, to the login shell."""
         argv = [
@@ -98,6 +113,28 @@ def _said(argv: Sequence[str], env: dict[str, str] | None) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.decode("utf-8", "replace")
+
+
+def control_path(config: str) -> str | None:
+    """The socket of a shared connection in what ``ssh -G`` prints; None where there is none."""
+    for line in config.splitlines():
+        key, _, value = line.partition(" ")
+        if key.lower() == "controlpath" and value.strip().lower() not in ("", "none"):
+            return value.strip()
+    return None
+
+
+def is_hung(path: str) -> bool:
+    """Whether the socket of a shared connection takes a client and does not greet it, as a master does at once."""
+    with contextlib.closing(socket.socket(socket.AF_UNIX)) as client:
+        client.settimeout(GREETING_S)
+        try:
+            client.connect(path)
+            return not client.recv(1)
+        except (TimeoutError, BlockingIOError):
+            return True
+        except OSError:
+            return False  # nobody listens: ssh makes a connection of its own
 
 
 def first_jump(config: str) -> str | None:

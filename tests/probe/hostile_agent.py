@@ -190,6 +190,7 @@ def main() -> None:
     role = os.environ["ROLE"].rstrip("0123456789")
     if role == "good":
         os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+    write(b"\nnetprobe-ready\n")
     exactly(int(exactly(8), 16))
     exactly(int(exactly(8), 16))
     nonce = frame()["nonce"]

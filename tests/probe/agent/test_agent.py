@@ -16,7 +16,7 @@ import pytest
 
 from netprobe.probe.agent import messages
 from netprobe.probe.launchers import bootstrap
-from netprobe.probe.launchers.bootstrap import STAGE0, agent_archive, new_payload
+from netprobe.probe.launchers.bootstrap import READY, STAGE0, agent_archive, new_payload
 from tests.probe.conftest import AgentProcess
 
 StartAgent = Callable[..., AgentProcess]
@@ -78,7 +78,7 @@ def test_an_agent_runs_on_the_oldest_python(start_agent: StartAgent) -> None:
 def test_stray_prints_and_noise_do_not_touch_the_protocol(start_agent: StartAgent) -> None:
     noisy = ("sh", "-c", 'echo "Welcome {friend}"; printf "no line break"; exec "$@"', "sh")
     agent = start_agent(prefix=noisy)
-    assert agent.noise == b"Welcome {friend}\nno line break"
+    assert agent.noise == b"Welcome {friend}\nno line break" + READY
     of = Path(f"/proc/{agent.child.pid}/fd")
     assert (of / "1").readlink() == (of / "2").readlink()  # what the agent prints goes to standard error
     assert agent.hello["type"] == "hello"

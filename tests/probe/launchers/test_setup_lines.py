@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netprobe.core.errors import InputError
-from netprobe.probe.launchers.bootstrap import SETUP, new_payload
+from netprobe.probe.launchers.bootstrap import READY, SETUP, SILENT_SETUP, new_payload
 from netprobe.probe.launchers.diagnose import explain
 from netprobe.probe.launchers.exec_launcher import ExecLauncher
 from netprobe.probe.records.options import ScanOptions
@@ -23,8 +24,12 @@ def run(setup: str, shell: str = "sh") -> subprocess.CompletedProcess[str]:
     payload = new_payload(lease_s=5, python=sys.executable, setup=setup)
     command = payload.command("python3")
     assert command[:2] == ["sh", "-c"]
-    argv = [shell, *command[1:5], sys.executable, "-c", READ, "one word"]
-    return subprocess.run(argv, input="stream", capture_output=True, text=True, timeout=20, check=False)
+    argv = [shell, *command[1:4], sys.executable, "-c", READ, "one word"]
+    stream = payload.parts()[0].decode() + "stream"
+    done = subprocess.run(argv, input=stream, capture_output=True, text=True, timeout=20, check=False)
+    assert done.stdout.startswith(READY.decode())
+    done.stdout = done.stdout.removeprefix(READY.decode())
+    return done
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])
@@ -48,9 +53,25 @@ def test_a_syntax_error_ends_it_before_python_starts() -> None:
 
 
 @given(st.text(st.characters(codec="ascii", exclude_characters="\0"), min_size=1, max_size=40))
-def test_they_are_one_argument_and_no_part_of_the_script(setup: str) -> None:
-    command = new_payload(lease_s=5, setup=setup).command("python3")
-    assert command[2] == SETUP and command[4] == setup and command[5] == "python3"
+def test_they_are_in_no_argument_and_first_in_the_stream(setup: str) -> None:
+    payload = new_payload(lease_s=5, setup=setup)
+    for announces, script in ((True, SETUP), (False, SILENT_SETUP)):
+        command = payload.command("python3", announces=announces)
+        assert command[:5] == ["sh", "-c", script, "netprobe-setup", "python3"]
+        # What csh reads even inside single quotes, and fish.
+        assert not re.search(r"[!\n\\]", " ".join(command))
+        assert READY.decode().strip() not in " ".join(command)
+    number, _, rest = payload.parts()[0].decode().partition("\n")
+    assert rest == setup + "\n" and int(number) == rest.count("\n")
+    assert payload.stream() == b"".join(payload.parts())
+
+
+def test_lines_that_never_come_start_nothing() -> None:
+    command = new_payload(lease_s=5, setup="true").command("python3")
+    argv = [*command[:4], sys.executable, "-c", "print('started')"]
+    for stream in ("", "2\ntrue\n"):
+        done = subprocess.run(argv, input=stream, capture_output=True, text=True, timeout=20)
+        assert done.returncode == 3 and "started" not in done.stdout
 
 
 def test_no_name_of_a_host_is_read_by_the_shell() -> None:
