@@ -2,9 +2,9 @@
 
 The command says that it is ready, and only then is anything sent: a login whose start-up file runs another shell in
 its place would read the code as commands. The command's one argument then reads a length and that many bytes of
-Python, the loader; the loader reads the agent's archive into an anonymous file in memory (memfd_create) and imports it from there, what a task needs
-when the task comes, so nothing is left on the remote disk. Nonce and token travel in the stream and never
-stand in an argument vector, where every user of the host could read them.
+Python, the loader; the loader reads the agent's archive into an anonymous file in memory (memfd_create) and imports
+it from there, what a task needs when the task comes, so nothing is left on the remote disk. Nonce and token travel in
+the stream and never stand in an argument vector, where every user of the host could read them.
 """
 
 from __future__ import annotations
