@@ -300,7 +300,8 @@ def test_an_agent_obeys_no_controller_that_does_not_know_the_secret() -> None:
         connection.sendall(messages.json_frame({"type": "welcome", "proof": "00" * 32}))
         connection.sendall(payload.config())
         connection.settimeout(60)
-        assert connection.recv(1) == b""
+        with contextlib.suppress(ConnectionResetError):  # it ends before it has read everything, or after
+            assert connection.recv(1) == b""
         connection.close()
         server.close()
         _, said = child.communicate(timeout=60)
