@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from netprobe.core.errors import InputError, NothingMeasuredError
 from netprobe.core.hosts import Host
-from netprobe.plan.costs import CostModel
 from netprobe.plan.schedule.builders import build, proved
-from netprobe.plan.schedule.program import MAX_CHANNELS
+from netprobe.plan.schedule.program import MAX_CHANNELS, CollectiveProgram
+from netprobe.plan.schedule.schedule import Schedule
 from netprobe.probe.agent.collective.program import MAX_BYTES
 from netprobe.probe.fleet.fleet import Fleet, Member
 from netprobe.probe.fleet.stopping import run_stoppable
@@ -55,10 +55,13 @@ class VerifyOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Contender:
-    """An order that is run: of indices into the hosts."""
+    """An order that is run: of indices into the hosts. ``schedule`` runs in it, else the algorithm of the run."""
 
     name: str
     order: tuple[int, ...]
+    schedule: Schedule | None = None
+    kind: str | None = None
+    algorithm: str | None = None
     predicted_s: float | None = None
     percentile: float | None = None
 
@@ -101,7 +104,7 @@ class VerifyOutcome:
 
 def run_verify(
     hosts: Sequence[Host],
-    model: CostModel,
+    algorithm: str,
     arrange: Arrange,
     launcher: Launcher,
     options: ScanOptions,
@@ -109,18 +112,20 @@ def run_verify(
     *,
     on_event: OnEvent = ignore,
 ) -> VerifyOutcome:
-    """Measure. No agent is left, however it ends; SIGINT, SIGTERM and SIGHUP end it early and cleanly.
+    """Measure; ``algorithm`` (of ``builders``) runs where a contender has no schedule of its own.
+
+    No agent is left, however it ends; SIGINT, SIGTERM and SIGHUP end it early and cleanly.
 
     Raises NothingMeasuredError with ``require_all`` when a host is not up.
     """
     return run_stoppable(
-        lambda stop: _verify(hosts, model, arrange, launcher, options, verify, on_event, stop)
+        lambda stop: _verify(hosts, algorithm, arrange, launcher, options, verify, on_event, stop)
     )
 
 
 async def _verify(
     hosts: Sequence[Host],
-    model: CostModel,
+    algorithm: str,
     arrange: Arrange,
     launcher: Launcher,
     options: ScanOptions,
@@ -147,14 +152,9 @@ async def _verify(
             return
         # In a thread: a large program takes seconds, and agents without pings for so long end.
         outcome.contenders = contenders = await asyncio.to_thread(arrange, up)
-        schedule = build(model.name, len(up), verify.channels)
-        program, _ = await asyncio.to_thread(proved, schedule)
-        place = {host: at for at, host in enumerate(up)}
+        runs = await asyncio.to_thread(_runs, contenders, algorithm, up, verify.channels)
         runner = WireRunner(
-            [fleet.members[host] for host in up],
-            [Run(schedule, program, tuple(place[host] for host in one.order)) for one in contenders.all],
-            size_bytes=verify.size_bytes,
-            ports=options.port_range,
+            [fleet.members[host] for host in up], runs, size_bytes=verify.size_bytes, ports=options.port_range
         )
         try:
             on_event(Step(text="connecting", detail=f"{len(up)} hosts"))
@@ -165,7 +165,7 @@ async def _verify(
             outcome.stopped = str(error) if narrow is None else f"{error}; {narrow}"
         finally:
             outcome.proved = runner.repetitions
-            outcome.sent_bytes = schedule.sent_bytes(verify.size_bytes)
+            outcome.sent_bytes = runs[PROPOSED].schedule.sent_bytes(verify.size_bytes)
         await runner.close()
 
     outcome.interrupted, outcome.duration_s = await fleet.run(work, stop)
@@ -181,6 +181,20 @@ def _ring_links(fleet: Fleet, contenders: Contenders) -> list[tuple[Member, Memb
         for one in contenders.all
         for src, dst in zip(one.order, (*one.order[1:], one.order[0]), strict=True)
     ]
+
+
+def _runs(contenders: Contenders, algorithm: str, up: Sequence[int], channels: int) -> list[Run]:
+    """What each contender runs, proved, in its order of the members."""
+    place = {host: at for at, host in enumerate(up)}
+    common = build(algorithm, len(up), channels)
+    programs: dict[int, CollectiveProgram] = {}
+    runs = []
+    for one in contenders.all:
+        schedule = one.schedule or common
+        if id(schedule) not in programs:
+            programs[id(schedule)] = proved(schedule)[0]
+        runs.append(Run(schedule, programs[id(schedule)], tuple(place[host] for host in one.order)))
+    return runs
 
 
 async def run_comparison(

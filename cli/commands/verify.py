@@ -16,6 +16,7 @@ from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, Se
 
 if TYPE_CHECKING:
     from netprobe.core.documents.plan import OrderPlan
+    from netprobe.core.documents.schedule_plan import SchedulePlan
     from netprobe.core.documents.verify import Verify
     from netprobe.probe.launchers.launch import Launcher
     from netprobe.verify.libraries.library import Library
@@ -54,7 +55,7 @@ AgainstOption = Annotated[
     typer.Option(
         "--against",
         metavar="ORDER",
-        help="given (the original order), random, or a file: hosts in order, or a plan.",
+        help="given (the original order), random, a file (hosts in order, or a plan); for a schedule an algorithm.",
     ),
 ]
 OrdersOption = Annotated[
@@ -103,7 +104,7 @@ class Run:
         """Raises InputError for options that do not go with each other."""
         return (replace(reach, mca=None) if self.by_mpirun and reach.way != "mpi" else reach).launcher()
 
-    def options(self, plan: OrderPlan, seed: int) -> VerifyOptions:
+    def options(self, plan: OrderPlan | SchedulePlan, seed: int) -> VerifyOptions:
         """Of what is run, at the size that the plan priced unless another is given. Raises InputError."""
         from netprobe.core.errors import InputError
         from netprobe.probe.methods.goodput_options import parse_size
@@ -126,6 +127,25 @@ class Run:
             seed=seed,
         )
 
+    def check_schedule(self, map_: Path | None) -> None:
+        """Refuse what only rank orders have. Raises InputError."""
+        from netprobe.core.errors import InputError
+
+        given = [
+            name
+            for name, is_given in (
+                ("--algorithm", self.algorithm is not None),
+                ("--orders", bool(self.orders)),
+                ("--with", self.with_ is not None),
+                ("--program", self.program is not None),
+                ("--map", map_ is not None),
+                ("--against random", self.against == "random"),
+            )
+            if is_given
+        ]
+        if given:
+            raise InputError(f"{given[0]} is for rank orders, and this plan is a schedule: leave it out")
+
     def library(self, launcher: Launcher, reach: Reach) -> Library | None:
         """The library of ``--with``. Raises InputError for an option that does not go with it."""
         from netprobe.pipeline.verifying.libraries import chosen_library
@@ -143,7 +163,9 @@ class Run:
 @grouped
 def verify(
     *,
-    plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan.json of kind order.")],
+    plan_file: Annotated[
+        Path, typer.Argument(metavar="PLAN", help="A plan.json: a rank order or a schedule.")
+    ],
     map_: MapOption = None,
     capacity: CapacityOption = None,
     out: Annotated[
@@ -162,6 +184,7 @@ def verify(
     from netprobe.core.documents.capacity import Capacity
     from netprobe.core.documents.document import load_document
     from netprobe.core.documents.map import Map
+    from netprobe.core.documents.plan import OrderPlan
     from netprobe.formats import input_files
     from netprobe.pipeline import files
     from netprobe.pipeline.verifying.verify_case import load_baseline
@@ -171,18 +194,27 @@ def verify(
     path = out or plan_file.parent / files.VERIFY
     launcher = run.launcher(reach)
     options = ScanOptions(**reach.fields(), **addresses.fields())
-    plan = load_order_plan(plan_file)
+    plan = load_runnable_plan(plan_file)
     verify_options = run.options(plan, seed)
+    measured = load_document(Capacity, capacity) if capacity is not None else None
+    output = Output(json=json, quiet=quiet)
+    if not isinstance(plan, OrderPlan):
+        run.check_schedule(map_)
+        inputs = [plan_file, *filter(None, (capacity,)), *reach.inputs()]
+        inputs += [Path(run.against)] if Path(run.against).is_file() else []
+        files.prepare_file(path, kind="verify", force=force, inputs=inputs)
+        with ScanProgress(output) as progress, hinting(reach.via is None):
+            shared = {"capacity": measured, "path": path, "options": options, "verify": verify_options}
+            result = _run_schedule(plan, run.against, launcher, on_event=progress.on_event, **shared)
+        return _shown(result, path, output)
     library = run.library(launcher, reach)
     mapped = load_document(Map, map_) if map_ is not None else None
-    measured = load_document(Capacity, capacity) if capacity is not None else None
     baseline = load_baseline(run.against)
     if not run.by_mpirun:
         launcher.check(plan.hosts)
     inputs = [plan_file, *filter(None, (map_, capacity)), *reach.inputs()]
     inputs += input_files(run.against) if baseline.hosts is not None else []
     files.prepare_file(path, kind="verify", force=force, inputs=inputs)
-    output = Output(json=json, quiet=quiet)
     request = VerifyRequest(
         against=baseline,
         algorithm=run.algorithm,
@@ -202,21 +234,33 @@ def verify(
             options=options,
             on_event=progress.on_event,
         )
+    return _shown(result, path, output)
+
+
+def _run_schedule(plan: SchedulePlan, against: str, launcher: Launcher, **how: Any) -> Verify:
+    from netprobe.pipeline.verifying.verify_schedule import verify_schedule
+
+    launcher.check(plan.hosts)
+    return verify_schedule(plan, None if against == "given" else against, launcher=launcher, **how)
+
+
+def _shown(result: Verify, path: Path, output: Output) -> int:
     show_verify(result, output)
     output.say(f"wrote {path}")
     output.result({"file": str(path)} | verify_summary(result))
     return 0 if result.status == "ok" else 3
 
 
-def load_order_plan(path: Path) -> OrderPlan:
+def load_runnable_plan(path: Path) -> OrderPlan | SchedulePlan:
     """Raises InputError for a plan of another kind."""
     from netprobe.core.documents.plan import OrderPlan
+    from netprobe.core.documents.schedule_plan import SchedulePlan
     from netprobe.core.errors import InputError
     from netprobe.plan import load_plan
 
     plan = load_plan(path)
-    if not isinstance(plan, OrderPlan):
-        raise InputError(f"{path}: is a plan of kind {plan.kind}: only a rank order can be verified")
+    if not isinstance(plan, (OrderPlan, SchedulePlan)):
+        raise InputError(f"{path}: is a plan of kind {plan.kind}: only rank orders and schedules can be run")
     return plan
 
 

@@ -21,6 +21,10 @@ class VerifiedOrder(Record):
     """Host names, rank 0 first."""
     predicted_s: float | None = Field(default=None, ge=0)
     """Its cost by the plan's model, on the map; null without one."""
+    kind: str | None = None
+    """Of its plan, where the orders of a document are of several plans: ``order`` or ``schedule``."""
+    algorithm: str | None = None
+    """What ran in it, where that is not the same for all."""
     percentile: float | None = Field(default=None, ge=0, le=100)
     """Where that cost lies between the lowest and the highest known cost of an order."""
 
@@ -63,8 +67,9 @@ class Verify(Document):
     """``netprobe.verify``: child of a plan, and of a map where one was given."""
 
     KIND: ClassVar[str] = "verify"
+    VERSION: ClassVar[tuple[int, int]] = (1, 1)
 
-    schema_: str = Field(default="netprobe.verify/1.0", alias="schema")
+    schema_: str = Field(default="netprobe.verify/1.1", alias="schema")
     status: DocumentStatus
     reason: str | None = None
     hosts: list[ScannedHost]

@@ -10,14 +10,15 @@ from pathlib import Path
 
 from netprobe.core.documents.document import check_same_hosts
 from netprobe.core.documents.plan import OrderPlan
+from netprobe.core.documents.schedule_plan import SchedulePlan
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host, plain_host
 from netprobe.formats import load_hosts
 from netprobe.plan import load_plan
 from netprobe.plan.order.strategies import strategy_of
 from netprobe.verify.orders import spread_orders
-from netprobe.verify.predict import Predictor
-from netprobe.verify.run import Contender, Contenders
+from netprobe.verify.predict import ByCapacity, Predictor
+from netprobe.verify.run import Contender, Contenders, VerifyOutcome
 
 ORIGINAL, RANDOM = "given", "random"
 """The values of ``--against`` that are not files, and of ``comparison.against`` in the document."""
@@ -54,6 +55,27 @@ def load_baseline(text: str) -> Baseline:
         raise InputError(f"{path}: is a plan of kind {other.kind}, not a rank order")
     by_name = {host.name: host for host in other.hosts}
     return Baseline(name=path.name, hosts=tuple(plain_host(by_name[name]) for name in other.order))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleCase:
+    """What `build_verify` has to know of a run of schedules."""
+
+    plan: SchedulePlan
+    against: Baseline
+    algorithm: str
+    orders: int = 0
+
+    def predicted_by(self, outcome: VerifyOutcome) -> dict[str, object]:
+        """Times of the simulator, latency not counted."""
+        if outcome.contenders is None or outcome.contenders.predicted_ratio is None:
+            return {}
+        return {"predicted_by": {"capacity": True}}
+
+    @property
+    def priced_bytes(self) -> int | None:
+        """The simulator takes the size that is run."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -114,6 +136,20 @@ class Case:
         if self.predictor is None:
             return None
         return float(self.predictor.costs([self._in_plan(names, order)])[0])
+
+    def predicted_by(self, outcome: VerifyOutcome) -> dict[str, object]:
+        """What the plan's model looked at: ``objective`` of a ring, and the bytes priced (null: latency alone)."""
+        if outcome.contenders is None or outcome.contenders.predicted_ratio is None:
+            return {}
+        if isinstance(self.predictor, ByCapacity):
+            return {"predicted_by": {"capacity": True, "size_bytes": self.predictor.size_bytes}}
+        objective = self.plan.objective if self.algorithm == "ring" else None
+        return {"predicted_by": {"objective": objective, "size_bytes": self.plan.size_bytes}}
+
+    @property
+    def priced_bytes(self) -> int | None:
+        """The buffer that predictions are of, where it need not be the one that is run."""
+        return None if isinstance(self.predictor, ByCapacity) else self.plan.size_bytes
 
     def _predicted(self, proposed: Contender, baselines: Sequence[Contender]) -> float | None:
         costs = [one.predicted_s for one in baselines if one.predicted_s is not None]

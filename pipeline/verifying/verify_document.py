@@ -16,9 +16,8 @@ from netprobe.core.documents.verify import (
     Verify,
 )
 from netprobe.core.hosts import plain_host
-from netprobe.pipeline.verifying.verify_case import Case
+from netprobe.pipeline.verifying.verify_case import Case, ScheduleCase
 from netprobe.verify.correlate import correlate
-from netprobe.verify.predict import ByCapacity
 from netprobe.verify.ratio import outcome_of
 from netprobe.verify.run import VerifyOptions, VerifyOutcome
 
@@ -27,7 +26,7 @@ SAME_ORDER = "the plan's order is the one it would be compared with: there is no
 
 
 def build_verify(
-    case: Case,
+    case: Case | ScheduleCase,
     parents: Sequence[Map | Capacity | None],
     outcome: VerifyOutcome,
     options: VerifyOptions,
@@ -72,13 +71,15 @@ def build_verify(
             "time_s": options.comparison.time_s,
             "precision": options.comparison.precision,
             **({} if outcome.library is None else {"library": outcome.library}),
-            **_predicted_by(case, outcome),
+            **case.predicted_by(outcome),
         },
         orders=[
             VerifiedOrder(
                 name=one.name,
                 order=[names[host] for host in one.order],
                 predicted_s=one.predicted_s,
+                kind=one.kind,
+                algorithm=one.algorithm,
                 percentile=one.percentile,
             )
             for one in every
@@ -114,7 +115,7 @@ def _repetitions(outcome: VerifyOutcome) -> list[VerifiedRepetition]:
     ]
 
 
-def _correlation(case: Case, outcome: VerifyOutcome) -> RankCorrelation | None:
+def _correlation(case: Case | ScheduleCase, outcome: VerifyOutcome) -> RankCorrelation | None:
     if not case.orders or outcome.contenders is None:
         return None
     times: dict[int, list[float]] = {}
@@ -128,19 +129,9 @@ def _correlation(case: Case, outcome: VerifyOutcome) -> RankCorrelation | None:
     )
 
 
-def _predicted_by(case: Case, outcome: VerifyOutcome) -> dict[str, object]:
-    """What the plan's model looked at: ``objective`` of a ring, and the bytes that it priced (null: latency alone)."""
-    if outcome.contenders is None or outcome.contenders.predicted_ratio is None:
-        return {}
-    if isinstance(case.predictor, ByCapacity):
-        return {"predicted_by": {"capacity": True, "size_bytes": case.predictor.size_bytes}}
-    objective = case.plan.objective if case.algorithm == "ring" else None
-    return {"predicted_by": {"objective": objective, "size_bytes": case.plan.size_bytes}}
-
-
-def _warnings(case: Case, outcome: VerifyOutcome, size_bytes: int) -> list[str]:
+def _warnings(case: Case | ScheduleCase, outcome: VerifyOutcome, size_bytes: int) -> list[str]:
     found = []
-    priced = None if isinstance(case.predictor, ByCapacity) else case.plan.size_bytes
+    priced = case.priced_bytes
     if priced is not None and priced != size_bytes:
         found.append(
             f"buffers of {size_bytes} bytes were run, and predictions are of the plan's {priced} bytes"

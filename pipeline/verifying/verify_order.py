@@ -164,7 +164,7 @@ class _Trial:
         library, verify = self.request.library, self.request.options
         if library is None:
             return run_verify(
-                self.hosts, self.model, self.contenders, launcher, options, verify, on_event=on_event
+                self.hosts, self.model.name, self.contenders, launcher, options, verify, on_event=on_event
             )
         wait_s = max(options.start_timeout_s, LIBRARY_START_S)
         return run_library(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -18,6 +19,9 @@ from netprobe.lab import Lab, LabSpec, temporary
 from netprobe.pipeline import files
 from netprobe.pipeline.verifying.verify_case import Baseline
 from netprobe.pipeline.verifying.verify_order import VerifyRequest, verify_order
+from netprobe.plan import build_schedule_plan
+from netprobe.plan.schedule.builders.two_level import hierarchical, two_level
+from netprobe.plan.schedule.document import Placement
 from netprobe.probe.launchers.via import parse_via
 from netprobe.probe.records.events import Event, Step
 from netprobe.verify.comparison import ComparisonOptions
@@ -95,6 +99,32 @@ def test_a_ring_in_rack_order_is_faster_and_a_dead_agent_is_one_line(
     assert broken.status == "partial" and broken.reason is not None and victim.name in broken.reason
     assert broken.comparison.pairs >= 1 and "\n" not in broken.reason
     assert [host.name for host in broken.hosts if host.status != "ok"] == [victim.name]
+
+
+def test_a_schedule_runs_in_turn_with_algorithms_and_other_plans(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """2LHA by the racks on 2:1 uplinks, hosts given one of each rack in turn: every rank proves every chunk."""
+    with temporary(LabSpec.from_spec(SPEC | {"racks": [4, 3]}), seed=3) as lab:
+        reach = ["--via", lab.via_template, "--python", sys.executable]
+        racks = by_rack(lab)
+        hosts = {host.name: host for host in read_hosts_file(lab.hosts_path)}
+        order = [name for pair in itertools.zip_longest(*racks) for name in pair if name is not None]
+        groups = [[order.index(name) for name in rack] for rack in racks]
+        placement = Placement(hosts=[hosts[name] for name in order], order=order)
+        files.save(build_schedule_plan(two_level(groups, 24), placement), tmp_path / "plan.json")
+        files.save(build_schedule_plan(hierarchical(groups), placement), tmp_path / "other.json")
+        command = ["verify", str(tmp_path / "plan.json"), *reach, "--time", "3s", "--precision", "20%"]
+        assert run([*command, "--size", "200kB"]) == 0, capsys.readouterr().err
+        first = load_document(Verify, tmp_path / "verify.json")
+        other = ["--against", str(tmp_path / "other.json"), "--out", str(tmp_path / "second.json")]
+        assert run([*command, "--size", "100001B", *other]) == 0, capsys.readouterr().err
+        second = load_document(Verify, tmp_path / "second.json")
+    assert [one.algorithm for one in first.orders] == ["2lha", "chunked-ring", "halving-doubling"]
+    assert {run_.order for run_ in first.repetitions} == {0, 1, 2}
+    assert first.proved == len(first.repetitions) and first.sent_bytes == 2 * 6 * 200_000
+    assert [one.algorithm for one in second.orders] == ["2lha", "hierarchical"]
+    assert second.proved == len(second.repetitions) and second.comparison.against == "other.json"
 
 
 def lab_agents(target: str) -> list[int]:
