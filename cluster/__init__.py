@@ -7,7 +7,7 @@
                     group), `candidates` (several views of the readings), `nested` (racks in rows), `stability`
     balanced/       PLink's square root of N groups, by constrained k-means
     locality_test   the verdict: a permutation test
-    anomalies/      outlying hosts and links; slow hosts reassigned to their group
+    anomalies/      outlying hosts and links; directions that differ; slow hosts reassigned to their group
     evaluate/       distances and groups compared with the truth
     stable_ids      group ids that stay the same between maps
     distances/      what the others share: pairs, log distances, which pairs were measured
@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from netprobe.cluster.anomalies.directions import asymmetric_pairs
 from netprobe.cluster.anomalies.outliers import OutlierSet, find_outliers
 from netprobe.cluster.balanced.sqrt_groups import sqrt_groups
 from netprobe.cluster.find import compare_methods, find_groups
@@ -37,6 +38,7 @@ __all__ = [
     "ConstrainedKMeans",
     "OutlierSet",
     "Partition",
+    "asymmetric_pairs",
     "compare_methods",
     "find_groups",
     "find_outliers",

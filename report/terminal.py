@@ -125,7 +125,7 @@ def _cells(mark: int, count: int, shades: str, gap: str) -> tuple[str, str]:
 
 def group_table(map_: Map) -> Table:
     """One row a group: its hosts, its leader, and how near they are (or what goodput they have)."""
-    distance = map_.distance
+    distance = (map_.distance + map_.distance.T) / 2
     show = seconds_text if map_.grouped_by == "rtt" else _goodput
     index = {host.name: i for i, host in enumerate(map_.hosts)}
     placed = [index[name] for group in map_.groups for name in group.hosts]

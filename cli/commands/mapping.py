@@ -74,7 +74,7 @@ def map_(
     from netprobe.core.documents.map import Map
     from netprobe.core.documents.scan import Scan
     from netprobe.pipeline import files
-    from netprobe.pipeline.mapping.findings import outlier_lines
+    from netprobe.pipeline.mapping.findings import direction_lines, outlier_lines
     from netprobe.pipeline.mapping.map_scan import map_scan
 
     path = out or scan.parent / files.MAP
@@ -100,6 +100,7 @@ def map_(
             "",
         )
         output.say(*comparison_lines(result.grouping.evidence), *outlier_lines(result.outliers))
+        output.say(*direction_lines(result))
         if result.layers.beta is not None:
             output.say(*(f"goodput: {line}" for line in outlier_lines(result.layers.beta.outliers)))
         output.say(*terminal.unplaced_text(result))

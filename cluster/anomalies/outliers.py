@@ -14,12 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from netprobe.cluster.anomalies.directions import asymmetric_pairs
 from netprobe.cluster.distances.coverage import is_sparse
 from netprobe.cluster.distances.pairs import ends_of, symmetric
 from netprobe.core.numeric.medians import median, row_medians
 
 # Named from these effects on, and from this many robust standard deviations of the others.
-_HOST_RATIO, _LINK_RATIO, _DIRECTION_RATIO = 1.25, 2.0, 1.5
+_HOST_RATIO, _LINK_RATIO = 1.25, 2.0
 _HOST_SIGMAS, _LINK_SIGMAS = 5.0, 8.0
 # The spread is at least this (log units): fleets without noise have none.
 _LEAST_SPREAD = 0.02
@@ -81,9 +82,10 @@ def find_outliers(raw_distance_s: NDArray[np.float64], labels: NDArray[np.int64]
     np.fill_diagonal(raw, np.nan)
     matrix = symmetric(raw)
     positive = matrix[np.isfinite(matrix) & (matrix > 0)]
+    asymmetric = _asymmetric(raw, asymmetric_pairs(raw))
     unplaced = is_sparse(raw) and len(np.unique(labels)) == 1  # near and far are not known
     if len(matrix) < 4 or not len(positive) or unplaced:
-        return OutlierSet(hosts=(), links=(), asymmetric=())
+        return OutlierSet(hosts=(), links=(), asymmetric=asymmetric)
     floor = 1e-3 * median(positive)
     log_distance = np.log(np.maximum(matrix, floor))
     expected = _expected(log_distance, labels)
@@ -101,7 +103,7 @@ def find_outliers(raw_distance_s: NDArray[np.float64], labels: NDArray[np.int64]
     # Of an end with few readings its own term is a guess, and so is what it explains.
     vague = np.isfinite(log_distance).sum(axis=1) < min(_LEAST_READINGS, len(log_distance) - 1)
     over[vague] = over[:, vague] = np.nan
-    return OutlierSet(hosts=hosts, links=_links(over), asymmetric=_asymmetric(raw, floor))
+    return OutlierSet(hosts=hosts, links=_links(over), asymmetric=asymmetric)
 
 
 def _expected(log_distance: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -222,15 +224,8 @@ def _links(over: NDArray[np.float64]) -> tuple[OutlierLink, ...]:
     return tuple(sorted(found, key=lambda link: (-link.ratio, link.first, link.second)))
 
 
-def _asymmetric(raw: NDArray[np.float64], floor: float) -> tuple[OutlierDirection, ...]:
-    first, second = ends_of(len(raw))
-    there = np.log(np.maximum(raw[first, second], floor)) - np.log(np.maximum(raw[second, first], floor))
-    known = np.isfinite(there)
-    if not known.any():
-        return ()
-    limit = max(np.log(_DIRECTION_RATIO), _LINK_SIGMAS * _spread(there[known]))
+def _asymmetric(raw: NDArray[np.float64], pairs: NDArray[np.bool_]) -> tuple[OutlierDirection, ...]:
     found = []
-    for at in np.flatnonzero(known & (np.abs(there) > limit)).tolist():
-        ends = (int(first[at]), int(second[at])) if there[at] > 0 else (int(second[at]), int(first[at]))
-        found.append(OutlierDirection(src=ends[0], dst=ends[1], ratio=float(np.exp(abs(there[at])))))
+    for src, dst in np.argwhere(pairs & (raw > raw.T)).tolist():
+        found.append(OutlierDirection(src=src, dst=dst, ratio=float(raw[src, dst] / raw[dst, src])))
     return tuple(sorted(found, key=lambda link: (-link.ratio, link.src, link.dst)))

@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from netprobe.core.documents.document import Document, Record
 from netprobe.core.documents.matrix import FloatMatrix, Matrix
 from netprobe.core.documents.scan import ScannedHost, check_hosts_and_matrices
+from netprobe.core.numeric.distances import is_directed
 
 Locality = Literal["found", "none", "cannot_tell"]
+DIRECTED = "directed"
+"""Of ``requires``: distances depend on the direction, and a reader that takes them for symmetric is wrong."""
+FEATURES = frozenset({DIRECTED})
 
 
 class HeldOut(Record):
@@ -97,18 +101,34 @@ class FittedLayer(Record):
     where links of placed hosts are missing."""
     method: str
     parameters: dict[str, Any] = Field(default_factory=dict)
+    one_direction: list[list[str]] | None = None
+    """In a directed layer: links ``[src, dst]`` that were not measured, and whose distance is that of the way back.
+    The first 100; ``one_direction_found`` counts all."""
+    one_direction_found: int | None = None
+
+    @model_serializer(mode="wrap")
+    def _written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return _without(handler(self), "one_direction", "one_direction_found", "one_way")
 
 
 class RttLayer(FittedLayer):
     """Round-trip times, denoised and complete. A host without any reading has null cells."""
 
     distance_s: Matrix
+    """[src][dst]; symmetric, unless the map requires ``directed``."""
     heights_s: list[float | None]
+    one_way: bool | None = None
+    """Whether the distances are one-way times: a hop costs its distance, where it costs half of a round trip."""
 
     @property
     def distance(self) -> FloatMatrix:
         """(N, N) the distances, in the layer's unit."""
         return self.distance_s
+
+    @property
+    def hop_s(self) -> FloatMatrix:
+        """(N, N) ``[src, dst]`` seconds of a hop: half of a round trip, or the one-way time itself."""
+        return self.distance_s.copy() if self.one_way else self.distance_s / 2.0
 
 
 class BetaLayer(FittedLayer):
@@ -119,6 +139,7 @@ class BetaLayer(FittedLayer):
     """
 
     distance_s_per_byte: Matrix
+    """[src][dst]; symmetric, unless the map requires ``directed``."""
     heights_s_per_byte: list[float | None]
     outliers: Outliers | None = None
     """The outliers of the goodput, where the map's own ``outliers`` are those of RTT."""
@@ -152,11 +173,16 @@ class Verdict(Record):
 
 
 class Map(Document):
-    """``netprobe.map``: child of a scan."""
+    """``netprobe.map``: child of a scan. ``requires`` names the features a reader must know to read it right.
+
+    A map that requires nothing is written as version 1.0 has it.
+    """
 
     KIND: ClassVar[str] = "map"
+    VERSION: ClassVar[tuple[int, int]] = (1, 1)
 
     schema_: str = Field(default="netprobe.map/1.0", alias="schema")
+    requires: list[str] = Field(default_factory=list)
     hosts: list[ScannedHost]
     unplaced: list[str] = Field(default_factory=list)
     """Hosts without a reading; they are in no group."""
@@ -175,6 +201,24 @@ class Map(Document):
     def distance(self) -> FloatMatrix:
         """(N, N) denoised distances of that layer, in its unit; NaN only for unplaced hosts."""
         return self.layers.named()[self.grouped_by].distance
+
+    @property
+    def is_directed(self) -> bool:
+        """Whether a layer's distances depend on the direction."""
+        return DIRECTED in self.requires
+
+    @model_serializer(mode="wrap")
+    def _written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return _without(handler(self), "requires")
+
+    @model_validator(mode="after")
+    def _requirements_are_known(self) -> Map:
+        unknown = sorted(set(self.requires) - FEATURES)
+        if unknown:
+            raise ValueError(
+                f"requires {unknown[0][:60]!r}, which this netprobe does not know: update netprobe"
+            )
+        return self
 
     @model_validator(mode="after")
     def _fits_together(self) -> Map:
@@ -196,8 +240,16 @@ class Map(Document):
         return self
 
 
+def _without(data: dict[str, Any], *keys: str) -> dict[str, Any]:
+    """``data`` without those of ``keys`` that say nothing: older documents do not have them."""
+    for key in keys:
+        if key in data and data[key] in (None, []):
+            del data[key]
+    return data
+
+
 def _check_layer(map_: Map, name: str, layer: RttLayer | BetaLayer) -> None:
-    """Shapes, symmetry and completeness of one layer; raises ValueError.
+    """Shapes, symmetry (unless the map is directed) and completeness of one layer; raises ValueError.
 
     The layer of the groups knows every placed host. Another one may know fewer, but those it knows wholly.
     """
@@ -212,5 +264,5 @@ def _check_layer(map_: Map, name: str, layer: RttLayer | BetaLayer) -> None:
         placed = [i for i in placed if not np.isnan(distance[i]).all()]
     if np.isnan(distance[np.ix_(placed, placed)]).any():
         raise ValueError(f"layers.{name}.{key} has a missing cell between placed hosts")
-    if not np.allclose(distance, distance.T, rtol=1e-6, atol=0.0, equal_nan=True):
-        raise ValueError(f"layers.{name}.{key} is not symmetric")
+    if not map_.is_directed and is_directed(distance):
+        raise ValueError(f"layers.{name}.{key} is not symmetric, and the map does not require {DIRECTED!r}")

@@ -1,4 +1,4 @@
-"""The check that every distance matrix passes before it is computed with."""
+"""What is asked of distance matrices everywhere: are they valid, and are they symmetric."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from netprobe.core.errors import InputError
+
+
+def is_directed(distance: NDArray[np.float64]) -> bool:
+    """Whether (N, N) distances differ by direction beyond the digits of a document."""
+    return not np.allclose(distance, distance.T, rtol=1e-6, atol=0.0, equal_nan=True)
 
 
 def checked_distances(distance: ArrayLike) -> NDArray[np.float64]:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from netprobe.cluster import find_outliers
 from netprobe.cluster.anomalies.outliers import OutlierHost
-from netprobe.core.documents.map import AsymmetricLink, Outliers, SlowHost, SlowLink
+from netprobe.core.documents.map import AsymmetricLink, Map, Outliers, RttLayer, SlowHost, SlowLink
+from netprobe.core.numeric.distances import is_directed
 from netprobe.core.units import count, seconds_text
 
 _LISTED = 100
@@ -58,6 +59,27 @@ def _excess(name: str, slow: OutlierHost, layer: str) -> dict[str, Any]:
         return {"excess_s": slow.excess, "text": text}
     text = f"{name} has little goodput towards everybody: a byte takes {times}, on {where}"
     return {"excess_s_per_byte": slow.excess, "text": text}
+
+
+def direction_lines(map_: Map) -> list[str]:
+    """What a map says of directions that are kept apart; nothing where all distances are symmetric."""
+    lines = []
+    for name, layer in map_.layers.named().items():
+        if not is_directed(layer.distance):
+            continue
+        what = "goodput" if name == "beta" else "latency"
+        text = f"{what} differs by direction, and orders are priced by direction"
+        if isinstance(layer, RttLayer) and layer.one_way:
+            text += "; so many pairs differ that these are one-way times, and no round trips"
+        lines.append(text)
+        if layer.one_direction:
+            found = layer.one_direction_found or len(layer.one_direction)
+            first = ", ".join(f"{src} to {dst}" for src, dst in layer.one_direction[:5])
+            more = " .." if found > 5 else ""
+            lines.append(
+                f"{count(found, 'link')} not measured, taken to be as the way back is: {first}{more}"
+            )
+    return lines
 
 
 def outlier_lines(outliers: Outliers | None, *, most: int = 5) -> list[str]:

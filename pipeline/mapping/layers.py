@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,11 +10,15 @@ import numpy as np
 
 from netprobe.core.documents.map import BetaLayer, HeldOut, Outliers, RttLayer
 from netprobe.core.documents.matrix import FloatMatrix, empty_matrix
-from netprobe.core.documents.scan import Scan
+from netprobe.core.documents.scan import Measurement, Scan, ScannedHost
 from netprobe.core.errors import DocumentError
 from netprobe.core.numeric.medians import median
 from netprobe.embed import Embedding, EmbedOptions
+from netprobe.pipeline.mapping.directions import Directions, with_directions
 
+IMPORTED = "imported"
+"""The method of a measurement that others made."""
+_LISTED = 100
 _LEAST_SHARE = 1e-5
 """Of the median: no two hosts of a fleet are that much nearer than its others."""
 
@@ -23,12 +28,14 @@ class Readings:
     """What one measurement says of distance.
 
     layer: ``rtt`` or ``beta``; measurement: its id in the scan; raw: (N, N) ``[src, dst]``, seconds of a
-    round trip or seconds a byte, in the requested order, NaN where missing, zero on the diagonal.
+    round trip or seconds a byte, in the requested order, NaN where missing, zero on the diagonal; may_be_directed:
+    whether a pair's two directions may truly differ.
     """
 
     layer: str
     measurement: str
     raw: FloatMatrix
+    may_be_directed: bool = False
 
 
 def read_layers(scan: Scan, order: list[int]) -> list[Readings]:
@@ -37,7 +44,7 @@ def read_layers(scan: Scan, order: list[int]) -> list[Readings]:
     Raises DocumentError for a scan that has neither, for a round trip that took no time, and for a reading so
     far below the others that it must be of another unit. (Readings far above them are slow links, and are named.)
     """
-    found: list[tuple[str, str, FloatMatrix]] = []
+    found: list[tuple[str, Measurement, FloatMatrix]] = []
     for measurement in scan.measurements:
         if measurement.id == "rtt":
             values: FloatMatrix | None = getattr(scan.rtt_s, measurement.statistic, None)
@@ -46,17 +53,18 @@ def read_layers(scan: Scan, order: list[int]) -> list[Readings]:
                     f"the scan's statistic {measurement.statistic!r} is not one of its matrices"
                 )
             _check_round_trips(scan, values)
-            found.insert(0, ("rtt", "rtt", values))
+            found.insert(0, ("rtt", measurement, values))
         elif measurement.id in scan.goodput_bytes_per_s and not any(layer == "beta" for layer, _, _ in found):
-            found.append(("beta", measurement.id, beta_of(scan.goodput_bytes_per_s[measurement.id])))
+            found.append(("beta", measurement, beta_of(scan.goodput_bytes_per_s[measurement.id])))
     if not found:
         raise DocumentError("the scan has no measurement rtt and no goodput, and a map needs one of them")
     readings = []
-    for layer, id_, values in found:
+    for layer, measurement, values in found:
         raw = values[np.ix_(order, order)].copy()
         _check_one_unit([scan.hosts[i].name for i in order], layer, raw)
         np.fill_diagonal(raw, 0.0)
-        readings.append(Readings(layer=layer, measurement=id_, raw=raw))
+        may = layer != "rtt" or measurement.method == IMPORTED
+        readings.append(Readings(layer=layer, measurement=measurement.id, raw=raw, may_be_directed=may))
     return readings
 
 
@@ -95,21 +103,25 @@ def _check_one_unit(names: list[str], layer: str, raw: FloatMatrix) -> None:
 
 def make_layer(
     readings: Readings,
+    part: FloatMatrix,
     fit: Embedding,
     where: list[int],
-    size: int,
+    hosts: Sequence[ScannedHost],
     options: EmbedOptions,
     *,
-    incomplete: bool,
     outliers: Outliers | None = None,
 ) -> RttLayer | BetaLayer:
-    """The layer of ``size`` hosts from a fit of those at ``where`` (indices in the document's order).
+    """The layer of ``hosts`` from a fit of those at ``where`` (indices in the document's order).
 
-    incomplete: whether pairs of theirs are missing, so that how sure each link is gets written. ``outliers``
+    part: their readings. Where pairs of theirs are missing, how sure each link is gets written. ``outliers``
     are written into a layer of goodput only.
     """
+    size = len(hosts)
+    directions = Directions(distance=fit.distance_s)
+    if readings.may_be_directed:
+        directions = with_directions(part, fit.distance_s)
     distance = empty_matrix(size)
-    distance[np.ix_(where, where)] = fit.distance_s
+    distance[np.ix_(where, where)] = directions.distance
     coordinates: list[list[float]] = [[] for _ in range(size)]
     heights: list[float | None] = [None] * size
     for row, i in enumerate(where):
@@ -125,13 +137,23 @@ def make_layer(
         "method": options.method,
         "parameters": _parameters(fit, options),
     }
-    if incomplete and fit.interval_factor is not None:
+    if directions.from_back:
+        links = [
+            [hosts[where[src]].name, hosts[where[dst]].name] for src, dst in directions.from_back[:_LISTED]
+        ]
+        common |= {"one_direction": links, "one_direction_found": len(directions.from_back)}
+    if _incomplete(part) and fit.interval_factor is not None:
         common["interval_factor"] = empty_matrix(size)
         common["interval_factor"][np.ix_(where, where)] = fit.interval_factor
     if readings.layer == "rtt":
-        return RttLayer(distance_s=distance, heights_s=heights, **common)
+        one_way = True if directions.many else None
+        return RttLayer(distance_s=distance, heights_s=heights, one_way=one_way, **common)
     common["parameters"]["measurement"] = readings.measurement
     return BetaLayer(distance_s_per_byte=distance, heights_s_per_byte=heights, outliers=outliers, **common)
+
+
+def _incomplete(part: FloatMatrix) -> bool:
+    return bool((np.isnan(part) & np.isnan(part.T)).any())
 
 
 def _parameters(fit: Embedding, options: EmbedOptions) -> dict[str, Any]:

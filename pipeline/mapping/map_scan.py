@@ -9,11 +9,12 @@ import numpy as np
 
 from netprobe.cluster import Partition, compare_methods, find_groups, ids_like
 from netprobe.cluster.balanced.lloyd import check_sizes
-from netprobe.core.documents.map import BetaLayer, Group, Grouping, Layers, Map, RttLayer, Verdict
+from netprobe.core.documents.map import DIRECTED, BetaLayer, Group, Grouping, Layers, Map, RttLayer, Verdict
 from netprobe.core.documents.matrix import FloatMatrix
 from netprobe.core.documents.scan import Scan
 from netprobe.core.errors import NothingMeasuredError
 from netprobe.core.hosts import natural_order
+from netprobe.core.numeric.distances import is_directed
 from netprobe.core.units import count
 from netprobe.embed import EmbedOptions, fit_embedding
 from netprobe.pipeline.mapping.findings import outliers_of
@@ -70,16 +71,17 @@ def map_scan(scan: Scan, *, options: MapOptions | None = None, seed: int = 0) ->
     where = [order[i] for i in placed]
     mapped = set(where)
     names = [scan.hosts[i].name for i in where]
-    size = len(scan.hosts)
     layers: dict[str, RttLayer | BetaLayer] = {
-        main.layer: make_layer(main, fit, where, size, options.embed, incomplete=_incomplete(part))
+        main.layer: make_layer(main, part, fit, where, scan.hosts, options.embed)
     }
     for other in readings:
         if other is not main and (
             second := _second_layer(other, order, placed, grouping, scan, options, seed)
         ):
             layers[other.layer] = second
+    directed = any(is_directed(layer.distance) for layer in layers.values())
     return Map(
+        **({"schema_": Map.schema_name(), "requires": [DIRECTED]} if directed else {}),  # type: ignore[arg-type]
         seed=seed,
         parents=[scan.parent()],
         hosts=list(scan.hosts),
@@ -115,10 +117,6 @@ def connected(raw: FloatMatrix) -> list[int]:
     return next(iter(islands(raw)), [])
 
 
-def _incomplete(part: FloatMatrix) -> bool:
-    return bool((np.isnan(part) & np.isnan(part.T)).any())
-
-
 def _second_layer(
     readings: Readings,
     order: list[int],
@@ -137,11 +135,11 @@ def _second_layer(
     where = [order[i] for i in rows]
     return make_layer(
         readings,
+        part,
         fit_embedding(part, options=options.embed, seed=seed),
         where,
-        len(scan.hosts),
+        scan.hosts,
         options.embed,
-        incomplete=_incomplete(part),
         outliers=outliers_of(
             part, grouping.labels[within], [scan.hosts[i].name for i in where], layer=readings.layer
         ),

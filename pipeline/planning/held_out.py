@@ -54,19 +54,21 @@ def readings_of(
     denoised = links_of(map_, size_bytes)
     order = natural_order(map_.hosts)
     raw = {entry.layer: _unordered(entry.raw, order) for entry in read_layers(scan, order)}
+    directed = _directed(map_)
     needed = {"beta"} if map_.grouped_by != "rtt" else {"rtt"} if size_bytes is None else {"rtt", "beta"}
     if not needed <= set(raw):
         raise DocumentError(f"the scan has no readings of {' and '.join(sorted(needed - set(raw)))}")
     layers = {name: raw[name] for name in sorted(needed)}
-    both = {name: _cells(name, matrix) for name, matrix in layers.items()}
+    both = {name: _cells(name, matrix, directed) for name, matrix in layers.items()}
     mixed = {name: _mixed(_distance(map_, name), matrix) for name, matrix in both.items()}
-    search = _links(mixed, denoised.size_bytes)
+    search = _links(map_, mixed, denoised.size_bytes)
     slow, slow_links = None, None
     if "rtt" in mixed:
-        slow = _Slow.of(_distance(map_, "rtt"), raw["rtt"])
-        full = slow.full(mixed["rtt"], _distance(map_, "rtt"), raw["rtt"])
+        twice = np.where(directed, np.nan, raw["rtt"])  # what has a direction has one reading in each
+        slow = _Slow.of(_distance(map_, "rtt"), twice)
+        full = slow.full(mixed["rtt"], _distance(map_, "rtt"), twice)
         if not np.array_equal(full, mixed["rtt"], equal_nan=True):
-            slow_links = _links({**mixed, "rtt": full}, denoised.size_bytes)
+            slow_links = _links(map_, {**mixed, "rtt": full}, denoised.size_bytes)
     placed = [i for i in order if map_.hosts[i].name not in set(map_.unplaced)]
     folds, pairs, text = _folds(map_, layers, placed, denoised.size_bytes, held_out, seed, slow)
     return HeldOutReadings(
@@ -76,7 +78,7 @@ def readings_of(
         raw_share=RAW_SHARE,
         folds=folds,
         pairs=pairs,
-        noise=_noise(layers["rtt"], placed) if folds else (),
+        noise=_noise(np.where(directed, np.nan, layers["rtt"]), placed) if folds else (),
         text=text,
     )
 
@@ -168,8 +170,16 @@ def _folds(
         return (), 0, "cannot tell: fewer than three hosts have no orders to tell apart"
     at = np.ix_(placed, placed)
     parts = {name: matrix[at] for name, matrix in layers.items()}
-    twice = ~np.any([np.isnan(part) | np.isnan(part.T) for part in parts.values()], axis=0)
+    directed = _directed(map_)[at]
+    twice = ~np.any([np.isnan(part) | np.isnan(part.T) for part in parts.values()], axis=0) & ~directed
     pairs = int(np.triu(twice, 1).sum())
+    if int(np.triu(directed, 1).sum()) > MOST_LACKING * total:
+        return (
+            (),
+            pairs,
+            f"cannot tell: {int(np.triu(directed, 1).sum())} of {total} pairs differ by direction, and have one "
+            "reading in each: it takes two",
+        )
     if same := _one_number(parts["rtt"], twice):
         return (
             (),
@@ -191,6 +201,10 @@ def _folds(
         if any(_alone(half) for half in halves.values()):
             return (), pairs, "cannot tell: a host would be left without a reading in one of the halves"
         clean = {name: denoise(half, method=_method(map_, name), seed=seed) for name, half in halves.items()}
+        # A pair that differs by direction costs what the map says, the same for every order.
+        for table in (clean, halves, unseen):
+            for name, cells in table.items():
+                table[name] = np.where(directed, _distance(map_, name)[at], cells)
         mixed = {name: _mixed(clean[name], half) for name, half in halves.items()}
         # A pair that lacks a reading costs what its own half says, the same for every order.
         for name, cells in unseen.items():
@@ -200,7 +214,7 @@ def _folds(
             # Where slow readings repeat, one of them is enough.
             kinds.append({**mixed, "rtt": slow.full(mixed["rtt"], clean["rtt"], halves["rtt"])})
         links = [
-            _links({k: _placed(m, placed, len(map_.hosts)) for k, m in matrices.items()}, size_bytes)
+            _links(map_, {k: _placed(m, placed, len(map_.hosts)) for k, m in matrices.items()}, size_bytes)
             for matrices in kinds
         ]
         slow_links = links[3] if len(links) > 3 else None
@@ -250,14 +264,23 @@ def _alone(half: FloatMatrix) -> bool:
     return bool((known.sum(axis=1) < 2).any())
 
 
-def _cells(name: str, raw: FloatMatrix) -> FloatMatrix:
+def _directed(map_: Map) -> NDArray[np.bool_]:
+    """(N, N) the pairs whose two round trips differ on the map: their readings are of two things."""
+    rtt = map_.layers.rtt
+    if rtt is None or not map_.is_directed:
+        return np.zeros((len(map_.hosts), len(map_.hosts)), dtype=bool)
+    distance = np.asarray(rtt.distance_s)
+    return ~(np.isclose(distance, distance.T, rtol=1e-6, atol=0.0) | np.isnan(distance))
+
+
+def _cells(name: str, raw: FloatMatrix, directed: NDArray[np.bool_]) -> FloatMatrix:
     """The readings that a search may use.
 
     Both readings of a round trip are of the same path, and a delay of only one of them was transient: the lower
-    one counts. Goodput has a direction, and is used as directed.
+    one counts, unless the pair is ``directed``. Goodput has a direction, and is used as directed.
     """
     if name == "rtt":
-        return np.fmin(raw, raw.T)
+        return np.where(directed, raw, np.fmin(raw, raw.T))
     return np.where(np.isnan(raw), raw.T, raw)
 
 
@@ -306,9 +329,10 @@ class _Slow:
         return np.where(slow, np.maximum(mixed, low / self.usual), mixed)
 
 
-def _links(layers: dict[str, FloatMatrix], size_bytes: int | None) -> Links:
-    beta = layers.get("beta")
-    alpha = layers["rtt"] / 2.0 if "rtt" in layers else layers["beta"] * 0.0
+def _links(map_: Map, layers: dict[str, FloatMatrix], size_bytes: int | None) -> Links:
+    beta, rtt = layers.get("beta"), map_.layers.rtt
+    share = 1.0 if rtt is not None and rtt.one_way else 0.5
+    alpha = layers["rtt"] * share if "rtt" in layers else layers["beta"] * 0.0
     return Links(alpha_s=alpha, beta_s_per_byte=beta, size_bytes=size_bytes)
 
 

@@ -18,6 +18,7 @@ from netprobe.pipeline.planning.predicting import by_capacity
 from netprobe.plan import HeldOutReadings, Links, OrderRequest, build_order_plan, links_of
 from netprobe.plan.order.advice import Advice, advice_of
 from netprobe.plan.order.figures import optimality_gap
+from netprobe.plan.order.strategies import strategy_of
 from netprobe.plan.order.strategy import CLOSE
 
 PRICED_BYTES = 32_000_000
@@ -68,7 +69,8 @@ def plan_order(
 
     Groups and orders are two questions: where the map found no locality an order may still cost less. With readings
     held out these decide. Without them nobody can tell, and the original order is kept, since one tuned to noise would
-    only look better; the advice says what another would save by the map. ``held_out=False`` lets the map decide.
+    only look better; the advice says what another would save by the map. ``held_out=False`` lets the map decide, and so
+    does a gain that comes from directions that differ beyond noise.
     """
     problem = _Problem.of(map_, request)
     if readings is None and scan is not None:
@@ -80,7 +82,12 @@ def plan_order(
     if readings is not None:
         problem = replace(problem, readings=readings.permuted(problem.hosts))
     planned = problem.plan()
-    if map_.verdict.locality == "none" and request.held_out is not False and _is_unchecked(planned):
+    trusted = map_.verdict.locality != "none" or request.held_out is False
+    if (
+        not trusted
+        and _is_unchecked(planned)
+        and not (map_.is_directed and problem.gains_by_direction(planned))
+    ):
         planned = _unchecked(problem, planned)
     return planned if capacity is None else _with_capacity(problem, planned, capacity)
 
@@ -123,6 +130,18 @@ class _Problem:
     def plan(self, keep_original: str | None = None) -> OrderPlan:
         """The plan, or the original order for the reason ``keep_original``."""
         return build_order_plan(replace(self.request, keep_original=keep_original), self.links, self.readings)
+
+    def gains_by_direction(self, plan: OrderPlan) -> bool:
+        """Whether an order gains more than it would if each link were as fast as the faster of its directions."""
+        strategy = strategy_of(plan.algorithm, plan.objective)
+        left_out = set(plan.left_out)
+        ranked = [at for at, host in enumerate(self.request.hosts) if host.name not in left_out]
+        number = {self.request.hosts[at].name: rank for rank, at in enumerate(ranked)}
+        order = [number[name] for name in plan.order]
+        cost = self.links.without_direction().among(ranked)
+        original = strategy.price(strategy.with_root(range(len(ranked)), order[0]), cost)
+        # As a product: a cost may be 0.
+        return plan.cost_given_s * strategy.price(order, cost) > (1 + CLOSE) * plan.cost_s * original
 
 
 def _is_unchecked(plan: OrderPlan) -> bool:

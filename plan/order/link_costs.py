@@ -1,4 +1,4 @@
-"""Costs of links from a map: half the round trip, and the time of bytes by goodput."""
+"""Costs of links from a map: half the round trip or the one-way time, and the time of bytes by goodput."""
 
 from __future__ import annotations
 
@@ -25,6 +25,15 @@ class Links:
     beta_s_per_byte: FloatMatrix | None = None
     size_bytes: int | None = None
 
+    def without_direction(self) -> Links:
+        """The same links, each as fast as the faster of its two directions."""
+        alpha, beta = self.alpha_s, self.beta_s_per_byte
+        return Links(
+            alpha_s=np.minimum(alpha, alpha.T),
+            beta_s_per_byte=None if beta is None else np.minimum(beta, beta.T),
+            size_bytes=self.size_bytes,
+        )
+
     def among(self, hosts: Sequence[int]) -> LinkCost:
         """The costs among ``hosts``. Raises InputError where one is missing."""
         at = np.ix_(hosts, hosts)
@@ -47,8 +56,9 @@ class Links:
 
 
 def links_of(document: Map, size_bytes: int | None = None) -> Links:
-    """Costs of the map's links: half the denoised round trip, and with a size the time of its bytes by goodput.
+    """Costs [src, dst] of the map's links: a latency, and with a size the time of its bytes by goodput.
 
+    The latency is half the denoised round trip, or the one-way time where the map has those (`RttLayer.hop_s`).
     Where the groups are those of goodput the latency is not known and taken for 0, and a size of
     `MESSAGE_BYTES` is meant unless another is given. Raises InputError for a size and a map without goodput,
     and for a distance above `MOST_COST`.
@@ -62,20 +72,23 @@ def links_of(document: Map, size_bytes: int | None = None) -> Links:
         return Links(
             alpha_s=document.distance * 0.0, beta_s_per_byte=document.distance.copy(), size_bytes=size
         )
-    half = document.distance / 2.0
+    rtt = document.layers.rtt
+    assert rtt is not None  # the map's groups are those of RTT
     if size_bytes is None:
-        return Links(alpha_s=half)
+        return Links(alpha_s=rtt.hop_s)
     if beta is None:
         raise InputError(
             "a size was given, and the map knows no goodput: scan with --measure rtt,goodput, or leave --size out"
         )
-    return Links(alpha_s=half, beta_s_per_byte=beta.distance.copy(), size_bytes=size_bytes)
+    return Links(alpha_s=rtt.hop_s, beta_s_per_byte=beta.distance.copy(), size_bytes=size_bytes)
 
 
 def one_way_cost_s(document: Map) -> FloatMatrix:
     """Cost [src, dst] of a hop of a ring, in seconds; NaN for unplaced hosts (`links_of` without a size requested)."""
-    size = message_bytes(document)
-    return document.distance / 2.0 if size is None else document.distance * size
+    links = links_of(document)
+    if links.beta_s_per_byte is None or links.size_bytes is None:
+        return links.alpha_s
+    return links.beta_s_per_byte * links.size_bytes
 
 
 def message_bytes(document: Map, size_bytes: int | None = None) -> int | None:

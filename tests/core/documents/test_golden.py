@@ -42,6 +42,11 @@ GOLDEN = Path(__file__).parent.parent.parent / "golden"
             lambda path: load_document(Map, path),
             "b077b9c4e6d9150cdc3cb2efb97a7dce6af0b4b2b19217a47a80bbbd50b7d236",
         ),
+        (
+            "map-1.1.json",
+            lambda path: load_document(Map, path),
+            "caaeb37c23a80c3a92961bcc84f6a491b7cb64382544e2f8fcbba7029870673b",
+        ),
         ("plan-1.0.json", load_plan, "4379b95a38fdb82ff577a26de8ef35bbc472f6853a75c9d29ce75b0f5f5cfeb2"),
         (
             "verify-1.0.json",
