@@ -171,27 +171,9 @@ def _folds(
     at = np.ix_(placed, placed)
     parts = {name: matrix[at] for name, matrix in layers.items()}
     directed = _directed(map_)[at]
-    twice = ~np.any([np.isnan(part) | np.isnan(part.T) for part in parts.values()], axis=0) & ~directed
-    pairs = int(np.triu(twice, 1).sum())
-    if int(np.triu(directed, 1).sum()) > MOST_LACKING * total:
-        return (
-            (),
-            pairs,
-            f"cannot tell: {int(np.triu(directed, 1).sum())} of {total} pairs differ by direction, and have one "
-            "reading in each: it takes two",
-        )
-    if same := _one_number(parts["rtt"], twice):
-        return (
-            (),
-            0,
-            f"cannot tell: both directions are one number in {same} of {pairs} pairs, and it takes two readings",
-        )
-    if total - pairs > MOST_LACKING * total:
-        return (
-            (),
-            pairs,
-            f"cannot tell: {total - pairs} of {total} pairs have one reading or none, and it takes two",
-        )
+    pairs, why = _two_readings(parts["rtt"], directed)
+    if why:
+        return (), pairs, why
     pick = np.triu(np.random.default_rng([seed, count]).random((count, count)) < 0.5, 1)
     pick = pick | np.tril(~pick.T, -1)
     folds = []
@@ -225,6 +207,23 @@ def _folds(
         pairs,
         f"each pair's two readings, one searched on and one priced, both ways{lacking}",
     )
+
+
+def _two_readings(part: FloatMatrix, directed: NDArray[np.bool_]) -> tuple[int, str]:
+    """How many pairs have two readings of one thing, and why these are too few; "" where they are not."""
+    total = len(part) * (len(part) - 1) // 2
+    twice = ~(np.isnan(part) | np.isnan(part.T) | directed)
+    pairs, differ = (int(np.triu(mask, 1).sum()) for mask in (twice, directed))
+    if differ > MOST_LACKING * total:
+        why = f"{differ} of {total} pairs differ by direction, and have one reading in each: it takes two"
+    elif same := _one_number(part, twice):
+        why = f"both directions are one number in {same} of {pairs} pairs, and it takes two readings"
+        pairs = 0
+    elif total - pairs > MOST_LACKING * total:
+        why = f"{total - pairs} of {total} pairs have one reading or none, and it takes two"
+    else:
+        return pairs, ""
+    return pairs, f"cannot tell: {why}"
 
 
 def _one_number(part: FloatMatrix, twice: NDArray[np.bool_]) -> int:
