@@ -54,6 +54,7 @@ class Machine:
                         place
                     )
         self.left = sum(map(len, self.lists))
+        self.undone = [set(range(len(actions))) for actions in self.lists]
         self.able = {
             (rank, place)
             for rank, actions in enumerate(self.lists)
@@ -77,6 +78,7 @@ class Machine:
         action = self.lists[rank][place]
         self.able.discard((rank, place))
         self.left -= 1
+        self.undone[rank].discard(place)
         chunks = range(action.first, action.last)
         buffer = self.buffers[rank]
         touched = list(self.then[rank][place])
