@@ -65,7 +65,7 @@ def compare(name: str, spec: dict[str, object], repeats: int) -> list[tuple[obje
             scanned(lab, DEFAULT_S, kinds["ended early"])
     off = ~np.eye(len(truth), dtype=bool)
     full = np.mean(kinds["full visits"].p10_s, axis=0)
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for kind, one in kinds.items():
         errors = (1e6 * np.concatenate([(p10 - truth)[off] for p10 in one.p10_s])).tolist()
         bias = float(np.nanmedian(1e6 * (np.mean(one.p10_s, axis=0) - full)[off]))

@@ -19,7 +19,7 @@ from netprobe.core.hosts import read_hosts_file
 from netprobe.lab import Lab, load_spec, temporary
 from netprobe.probe.launchers.via import parse_via
 from netprobe.probe.records.journal import Journal
-from netprobe.probe.records.options import ScanOptions
+from netprobe.probe.records.options import ScanOptions, StampLevel
 from netprobe.probe.rounds.circle import two_passes
 from netprobe.probe.scan.session import ScanLog, run_scan
 
@@ -44,12 +44,12 @@ class Outcome:
     wall_s: float
 
 
-def netprobe(lab: Lab, period_s: float, stamps: str) -> Outcome:
+def netprobe(lab: Lab, period_s: float, stamps: StampLevel) -> Outcome:
     """The project's own scan."""
     hosts = read_hosts_file(lab.hosts_path)
     options = ScanOptions(
         probes_per_visit=PROBES, interval_s=period_s, precision_s=0, stamps=stamps, python=sys.executable
-    )  # type: ignore[arg-type]
+    )
     began, cpu = time.monotonic(), cpu_s()
     with (
         tempfile.TemporaryDirectory() as folder,

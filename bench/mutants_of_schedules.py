@@ -61,9 +61,7 @@ def main() -> int:
     parser.add_argument("--most", type=int, default=60, help="mutants a builder from 5 ranks (60)")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    heading(
-        "Mutants of schedules", f"all of 2 to 4 ranks, {given.most} a builder of 5 to 9, seed {given.seed}"
-    )
+    heading(f"Mutants of schedules: all of 2 to 4 ranks, {given.most} a builder of 5 to 9, seed {given.seed}")
     rows = [row(ranks, given.most, given.seed) for ranks in (*SMALL, *LARGE)]
     columns = ["ranks", "mutants", "rejected", "accepted, right in every interleaving"]
     columns += [f"accepted, right in {RANDOM_TIMINGS} random timings", "accepted and wrong", "CPU s"]

@@ -45,7 +45,9 @@ def faults(case: str, hosts: int) -> Faults:
         return Faults(unheard=lambda src, dst: src in those or dst in those)
     if case == "one way":
         return Faults(unheard=lambda _src, dst: dst in those)
-    return Faults(**{case: those}) if case in ("hung", "slow", "swapping") else Faults()
+    none: frozenset[int] = frozenset()
+    named = {name: those if name == case else none for name in ("hung", "slow", "swapping")}
+    return Faults(hung=named["hung"], slow=named["slow"], swapping=named["swapping"])
 
 
 @contextmanager

@@ -263,7 +263,7 @@ def prediction(fleet: Fleet, options: argparse.Namespace) -> None:
     )
     outcome = run_verify(
         fleet.hosts,
-        model,
+        model.name,
         lambda _up: contenders,
         parse_via(fleet.lab.via_template),
         ScanOptions(python=sys.executable),

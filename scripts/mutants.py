@@ -29,7 +29,7 @@ from queue import Queue
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import contextlib
 
-from mutations import Mutation, mutations_of
+from mutations import Mutation, mutations_of  # type: ignore[import-not-found]
 
 ROOT = Path(__file__).resolve().parent.parent
 DESELECTED = "not lab and not long"

@@ -26,7 +26,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     called: set[tuple[str, int]] = set()
 
     def trace(frame: object, _event: str, _argument: object) -> None:
-        code = frame.f_code  # type: ignore[attr-defined]
+        code = frame.f_code
         if inside in code.co_filename:
             called.add((code.co_filename, code.co_firstlineno))
 
@@ -37,14 +37,14 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         yield
     finally:
         sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(None)
     root = str(Path.cwd())
     names = []
     for name, line in called:
         path = Path(name).resolve()
         if path.is_relative_to(root):
             names.append(f"{path.relative_to(root).as_posix()}:{line}")
-    _tests.append((item.nodeid, time.monotonic() - began, sorted(names)))  # type: ignore[attr-defined]
+    _tests.append((item.nodeid, time.monotonic() - began, sorted(names)))
 
 
 def pytest_sessionfinish() -> None:

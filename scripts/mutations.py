@@ -119,7 +119,7 @@ def _changes(node: ast.expr | ast.stmt) -> Iterator[tuple[str, ast.expr | ast.st
     if isinstance(node, ast.Compare):
         for at, operator in enumerate(node.ops):
             if type(operator) in COMPARISONS:
-                yield "comparison", _with(node, lambda new, at=at: _set(new.ops, at, COMPARISONS))  # type: ignore[misc]
+                yield "comparison", _with(node, lambda new, at=at: _set(new.ops, at, COMPARISONS))
     elif isinstance(node, (ast.BinOp, ast.AugAssign)) and type(node.op) in ARITHMETIC:
         yield "arithmetic", _with(node, lambda new: setattr(new, "op", ARITHMETIC[type(new.op)]()))
     elif isinstance(node, ast.BoolOp):
@@ -141,7 +141,7 @@ def _changes(node: ast.expr | ast.stmt) -> Iterator[tuple[str, ast.expr | ast.st
         yield "dropped statement", ast.Pass()
 
 
-def _calls(node: ast.Call) -> Iterator[tuple[str, ast.expr]]:
+def _calls(node: ast.Call) -> Iterator[tuple[str, ast.expr | ast.stmt]]:
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     plain = len(node.args) >= 2 and not any(isinstance(one, ast.Starred) for one in node.args[:2])
     if plain and name not in SYMMETRIC and ast.unparse(node.args[0]) != ast.unparse(node.args[1]):
