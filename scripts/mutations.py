@@ -148,7 +148,7 @@ def _calls(node: ast.Call) -> Iterator[tuple[str, ast.expr | ast.stmt]]:
         yield "argument", _with(node, lambda new: new.args.insert(0, new.args.pop(1)))
     for at, keyword in enumerate(node.keywords):
         if keyword.arg not in NO_FAULT:
-            yield "dropped argument", _with(node, lambda new, at=at: new.keywords.pop(at))  # type: ignore[misc]
+            yield "dropped argument", _with(node, lambda new, at=at: new.keywords.pop(at))
     if name in TWINS:
         key = "attr" if isinstance(node.func, ast.Attribute) else "id"
         yield "function", _with(node, lambda new: setattr(new.func, key, TWINS[name]))
