@@ -25,7 +25,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     inside = os.sep + folder.replace("/", os.sep) + os.sep
     called: set[tuple[str, int]] = set()
 
-    def trace(frame: FrameType, _event: str, _argument: object) -> None:
+    def trace(frame: object, _event: str, _argument: object) -> None:
         code = frame.f_code  # type: ignore[attr-defined]
         if inside in code.co_filename:
             called.add((code.co_filename, code.co_firstlineno))
