@@ -30,6 +30,7 @@ from netprobe.pipeline.planning.plan_order import PlanRequest, plan_order
 from netprobe.pipeline.planning.predicting import has_all_rates
 from netprobe.pipeline.scanning.estimating import estimate_scan
 from netprobe.pipeline.scanning.measuring import Measuring, phases_for
+from netprobe.pipeline.scanning.restoring import restore_samples
 from netprobe.pipeline.scanning.resuming import find_earlier
 from netprobe.pipeline.scanning.scan import scan
 from netprobe.pipeline.truth.scoring import Score, score_map
@@ -145,7 +146,10 @@ def run_chain(
     check_chain(options, hosts)
     until = STAGES.index(options.last)
     on_stage("scan")
-    complete = find_earlier(folder).scan if options.resume else None
+    found = find_earlier(folder) if options.resume else None
+    complete = None if found is None else found.scan
+    if found is not None and complete is not None and found.lacks_samples:
+        complete = restore_samples(complete, found.record, folder)
     earlier = _earlier_capacity(folder) if options.resume else None
     if options.resume:
         again = set(files.OURS) - {files.JOURNAL, files.TRUTH}

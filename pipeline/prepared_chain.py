@@ -193,7 +193,10 @@ class _OnFleet:
     def notes(self) -> tuple[str, ...]:
         if self.earlier is None or self.earlier.scan is None:
             return ()
-        return (f"the scan in {self.request.folder} is complete: nothing is measured again",)
+        note = f"the scan in {self.request.folder} is complete: nothing is measured again"
+        return (
+            note + ", and its samples are taken from the journal" if self.earlier.lacks_samples else note,
+        )
 
     def estimate(self) -> ChainEstimate:
         hosts, earlier = len(self.hosts), self.earlier

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from netprobe._version import __version__
 from netprobe.core.documents.matrix import Ready, SideFile, round_float
@@ -36,6 +37,15 @@ class Record(BaseModel):
     """Base of the records inside a document: frozen, and keeping keys of a newer minor version."""
 
     model_config = ConfigDict(frozen=True, extra="allow", arbitrary_types_allowed=True, allow_inf_nan=False)
+
+    def model_dump(self, **options: Any) -> dict[str, Any]:
+        """As pydantic's, but an interrupt in the middle stays one: pydantic makes an error of serialization of it."""
+        try:
+            return super().model_dump(**options)
+        except PydanticSerializationError as error:
+            if isinstance(error.__cause__, KeyboardInterrupt):
+                raise KeyboardInterrupt from None
+            raise
 
 
 class Generator(Record):

@@ -15,6 +15,7 @@ from netprobe.core.hosts import Host
 from netprobe.core.units import count
 from netprobe.pipeline import files
 from netprobe.pipeline.scanning.measuring import Measuring, parse_measuring
+from netprobe.pipeline.scanning.restoring import samples_missing
 from netprobe.probe.records.journal import JournalRecord, read_journal
 from netprobe.probe.records.options import ScanOptions
 from netprobe.probe.records.visits import RTT
@@ -25,10 +26,14 @@ REACH = ("python", "setup", "start_timeout_s")
 
 @dataclass(frozen=True, kw_only=True)
 class Earlier:
-    """The scan in a folder. ``scan`` is its document when it is complete: nothing is left to measure."""
+    """The scan in a folder. ``scan`` is its document when it is complete: nothing is left to measure.
+
+    lacks_samples: whether the folder lacks the samples of a complete scan, which its journal may have.
+    """
 
     record: JournalRecord
     scan: Scan | None
+    lacks_samples: bool = False
 
 
 def find_earlier(folder: Path) -> Earlier:
@@ -40,7 +45,9 @@ def find_earlier(folder: Path) -> Earlier:
     document = folder / files.SCAN
     scan = load_document(Scan, document) if document.is_file() else None
     complete = scan is not None and scan.status == "ok"
-    return Earlier(record=record, scan=scan if complete else None)
+    if scan is None or not complete:
+        return Earlier(record=record, scan=None)
+    return Earlier(record=record, scan=scan, lacks_samples=samples_missing(scan, folder))
 
 
 def check_same_hosts(record: JournalRecord, hosts: Sequence[Host]) -> None:

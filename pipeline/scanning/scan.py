@@ -14,6 +14,7 @@ from netprobe.core.system.interrupts import noted, signals_held
 from netprobe.core.units import count
 from netprobe.pipeline import files
 from netprobe.pipeline.scanning.measuring import Measuring, phases_for
+from netprobe.pipeline.scanning.restoring import LOST
 from netprobe.probe.launchers.launch import Launcher
 from netprobe.probe.records.events import OnEvent, ignore
 from netprobe.probe.records.journal import Journal
@@ -95,13 +96,10 @@ def write_outcome(outcome: ScanOutcome, folder: Path) -> Scan:
     try:
         files.save_bytes(content, folder / files.SAMPLES)
     except InputError as error:
-        warning = f"the samples are lost: {error}"
+        warning = f"{LOST} here: {error}: make room, and --resume takes them from the journal"
         scan = outcome.scan.model_copy(update={"warnings": [*outcome.scan.warnings, warning]})
         try:
             files.save(scan, folder / files.SCAN, keep=False)
         except InputError:
-            raise InputError(
-                f"{warning}; the scan without them is whole in {folder / files.SCAN}: make room, and resume with "
-                "netprobe map"
-            ) from None
+            raise InputError(f"{warning}; the scan without them is whole in {folder / files.SCAN}") from None
     return scan

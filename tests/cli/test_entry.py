@@ -48,6 +48,7 @@ def test_help_imports_no_command_and_has_a_line_for_each() -> None:
     *said, modules = done.stdout.splitlines()
     assert set(modules.split()) <= {
         "netprobe._version", "netprobe.cli", "netprobe.cli.app", "netprobe.cli.entry", "netprobe.cli.lazy",
+        "netprobe.cli.running",
         "netprobe.core", "netprobe.core.errors", "netprobe.core.system", "netprobe.core.system.interrupts",
         "netprobe.core.text",
     }  # fmt: skip
