@@ -95,11 +95,9 @@ def _check_file(path: Path, *, kind: str, force: bool, inputs: Sequence[Path]) -
             raise OutputExistsError(f"{place}: is a directory: name a file")
         if place.exists() and not place.is_file():
             raise OutputExistsError(f"{place}: is not a regular file: name another --out")
-        if place.exists() and not force:
-            what = f" (a {kind} that failed)" if is_of_nothing(place, kind) else ""
-            raise OutputExistsError(
-                f"{place}: exists already{what}: name another --out, or --force to replace it"
-            )
+        # A run that read nothing left nothing to lose: the next one takes its place.
+        if place.exists() and not force and not is_of_nothing(place, kind):
+            raise OutputExistsError(f"{place}: exists already: name another --out, or --force to replace it")
     found = kind_of(path)
     if found not in (None, kind):
         raise OutputExistsError(

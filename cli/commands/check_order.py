@@ -18,6 +18,7 @@ _SHOWN = 20
 
 
 def check_order(
+    ctx: typer.Context,
     plan: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan.json of kind order.")],
     extra: Annotated[
         list[str] | None, typer.Argument(metavar="[-- ARGS]", help="Arguments for the launcher, as they are.")
@@ -43,6 +44,12 @@ def check_order(
         str | None, typer.Option("--hosts", help="Hosts as they were exported: slots and launcher names.")
     ] = None,
     by_node: Annotated[bool, typer.Option("--by-node", help="The ranks were exported by node.")] = False,
+    ssh_config: Annotated[
+        Path | None,
+        typer.Option(
+            "--ssh-config", metavar="FILE", help="For the ssh that mpirun starts (openmpi, rankfile)."
+        ),
+    ] = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
@@ -59,10 +66,8 @@ def check_order(
     ranks_by = rank_launcher(launcher)
     if read and run:
         raise InputError("--read and --run are two sources of the same output: give one of them")
-    if extra and not extra[0].startswith("-"):
-        raise InputError(
-            f"{extra[0]!r} is not an argument for a launcher: give what it printed as --read FILE"
-        )
+    _check_unused(ctx, reading=bool(read), running=run, extra=extra)
+    extra = [*ssh_arguments(ssh_config, launcher), *(extra or [])]
     given = load_hosts(hosts) if hosts is not None else None
     planned = planned_ranks(load_plan(plan), hosts=given, slots=slots, by_node=by_node)
     if read:
@@ -70,9 +75,7 @@ def check_order(
     else:
         entry = format_named(ranks_by.format)
         path = file or plan.parent / entry.file
-        same = ["--slots", str(slots)] if slots is not None else []
-        same += ["--hosts", hosts] if hosts is not None else []
-        same += ["--by-node"] if by_node else []
+        same = _as_exported(slots, hosts, by_node=by_node)
         export = ["netprobe", "export", "hostfile", str(plan), "--format", ranks_by.format, *same]
         export += ["--out", str(file)] if file is not None else []
         fault = None
@@ -93,6 +96,50 @@ def check_order(
     found = compare(planned, log)
     _show(output, found, ranks_by.name if run else (found.launchers or (launcher,))[0])
     return EXIT_OK if found.good else EXIT_PARTIAL
+
+
+def _check_unused(ctx: typer.Context, *, reading: bool, running: bool, extra: list[str] | None) -> None:
+    """Refuse options that would do nothing. Raises InputError."""
+    from netprobe.cli.options.probing import given_on_command_line
+    from netprobe.core.errors import InputError
+
+    if extra and not extra[0].startswith("-"):
+        raise InputError(
+            f"{extra[0]!r} is not an argument for a launcher: give what it printed as --read FILE"
+        )
+    if not running and given_on_command_line(ctx, "timeout"):
+        raise InputError("--timeout is how long --run waits: give --run too, or leave it out")
+    idle = [
+        f"--{word.replace('_', '-')}" for word in ("file", "ssh_config") if given_on_command_line(ctx, word)
+    ]
+    idle += ["arguments behind --"] if extra else []
+    if reading and idle:
+        raise InputError(f"{' and '.join(idle)} go with the command, and --read runs none: leave them out")
+
+
+def _as_exported(slots: int | None, hosts: str | None, *, by_node: bool) -> list[str]:
+    """The options that say how the file was exported."""
+    same = ["--slots", str(slots)] if slots is not None else []
+    same += ["--hosts", hosts] if hosts is not None else []
+    return same + (["--by-node"] if by_node else [])
+
+
+def ssh_arguments(config: Path | None, launcher: str) -> list[str]:
+    """mpirun's arguments for its ssh, under both names that versions have for them. Raises InputError."""
+    from netprobe.core.errors import InputError
+
+    if config is None:
+        return []
+    if launcher not in ("openmpi", "rankfile"):
+        raise InputError(
+            f"--ssh-config is for mpirun, and --launcher {launcher} does not use it: give it to that launcher itself"
+        )
+    if not config.is_file():
+        raise InputError(f"{config}: no such file")
+    if any(c.isspace() for c in str(config)):
+        raise InputError(f"--ssh-config {str(config)!r}: mpirun splits it at blanks: give a path without any")
+    words = f"-F {config}"
+    return ["--mca", "plm_rsh_args", words, "--mca", "plm_ssh_args", words]
 
 
 def _show(output: Output, found: OrderCheck, launcher: str) -> None:

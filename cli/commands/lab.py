@@ -99,7 +99,7 @@ def exec_(
     name: Annotated[str, typer.Argument(metavar="LAB", help="Name of the lab.")],
     argv: Annotated[list[str], typer.Argument(metavar="COMMAND...", help="The program and its arguments.")],
     host: Annotated[
-        str | None, typer.Option("--host", help="The host to run it on, before LAB (else the controller).")
+        str | None, typer.Option("--host", help="The host to run it on (else the controller).")
     ] = None,
 ) -> int:
     """Run a program on a host of a lab, or on its controller, which is not a host for ranks."""
@@ -107,13 +107,28 @@ def exec_(
     from netprobe import lab
     from netprobe.core.errors import InputError
 
-    words = argv[1:] if argv[:1] == ["--"] else argv
+    host, words = _host_and_words(host, argv)
     command = lab.find(name).exec_argv(host, words)
     sys.stdout.flush()
     try:
         os.execvp(command[0], command)
     except OSError as error:
         raise InputError(f"{command[0]}: cannot be run: {error.strerror}") from None
+
+
+def _host_and_words(host: str | None, argv: list[str]) -> tuple[str | None, list[str]]:
+    """The host and the program, where --host may stand behind LAB too. Raises InputError."""
+    from netprobe.core.errors import InputError
+
+    first, equals, value = argv[0].partition("=")
+    if first == "--host":
+        if host is not None or (not equals and len(argv) < 2):
+            raise InputError("--host needs the name of one host, once")
+        host, argv = (value, argv[1:]) if equals else (argv[1], argv[2:])
+    words = argv[1:] if argv[:1] == ["--"] else argv
+    if not words:
+        raise InputError("what is to be run is missing: netprobe lab exec LAB --host HOST PROGRAM ARGUMENTS")
+    return host, words
 
 
 @app.command("set")

@@ -21,10 +21,19 @@ from netprobe.cli.options.probing import (
     ResumeOption,
     explicit_fields,
     explicit_words,
+    given_on_command_line,
     show_estimate,
 )
 from netprobe.cli.output import JsonOption, Output, PutAsideOption, QuietOption, SeedOption
 from netprobe.cli.progress import ScanProgress
+
+_OPTIONS_OF = {
+    "scan": {},
+    "map": {word: f"--{word}" for word in ("groups", "k", "elasticity", "method", "alpha", "like")},
+    "plan": {word: f"--{word}" for word in ("algorithm", "objective", "root")},
+    "export": {"format_": "--format", "slots": "--slots"},
+}
+"""Options of each stage that has some of its own, in the order of the stages."""
 
 
 @grouped
@@ -67,7 +76,8 @@ def scan(
     from netprobe.verify.run import VerifyOptions
 
     task = replace(task, hosts=hosts_or_selector(task.hosts, selector))
-    _check(task, reach, grouping, resume=resume, force=force)
+    _check(task, reach, resume=resume, force=force)
+    _check_stages(ctx, task.only)
     mapping = grouping.options()
     _check_verify(task, verify)
     options = ChainOptions(
@@ -118,7 +128,7 @@ def _load(task: Task, output: Output) -> None:
     load_numerics()
 
 
-def _check(task: Task, reach: Reach, grouping: Grouping, *, resume: bool, force: bool) -> None:
+def _check(task: Task, reach: Reach, *, resume: bool, force: bool) -> None:
     """Refuse options that contradict each other. Raises InputError."""
     from netprobe.core.errors import InputError
     from netprobe.pipeline.scanning.hosts import KNOW_THEIR_HOSTS
@@ -135,10 +145,21 @@ def _check(task: Task, reach: Reach, grouping: Grouping, *, resume: bool, force:
         raise InputError(f"{' and '.join(given)} cannot go with --lab: a lab has its own way in")
     if task.only not in (None, "scan", "map", "plan"):
         raise InputError(f"--only {task.only!r} is not one of scan, map, plan")
-    if grouping.like is not None and task.only == "scan":
-        raise InputError(
-            "--like is of the groups of a map: leave --only scan out, or give it to netprobe map"
-        )
+
+
+def _check_stages(ctx: typer.Context, only: str | None) -> None:
+    """Refuse options of stages that ``--only`` stops before. Raises InputError."""
+    from netprobe.core.errors import InputError
+
+    stages = list(_OPTIONS_OF)
+    for stage in stages[stages.index(only) + 1 :] if only in stages else ():
+        given = [name for word, name in _OPTIONS_OF[stage].items() if given_on_command_line(ctx, word)]
+        if given:
+            verb, them = ("is", "it") if len(given) == 1 else ("are", "them")
+            raise InputError(
+                f"{' and '.join(given)} {verb} of the {stage}, and --only {only} stops before it: leave {them} out, or "
+                "--only"
+            )
 
 
 def _check_verify(task: Task, verify: bool | None) -> None:

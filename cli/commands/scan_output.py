@@ -63,7 +63,9 @@ def written(chain: Chain) -> list[str]:
 
 
 def next_command(chain: Chain) -> str:
-    """What to type after this."""
+    """What to type after this. A lab's hosts are gone with it: no launcher can start ranks there."""
+    if chain.score is not None:
+        return f"netprobe eval {chain.folder / 'map.json'} --truth {chain.folder / 'truth.json'}"
     if chain.exported is not None and chain.exported.command is not None:
         return chain.exported.command
     if chain.exported is not None:

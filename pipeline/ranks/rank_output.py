@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from netprobe.core.errors import InputError, NothingMeasuredError, PlatformError
 from netprobe.core.system.scratch import scratch_file
+from netprobe.core.text import one_line
 from netprobe.formats.rank_output.rank_lines import MAX_LOG_BYTES, RankLog, read_rank_lines
 from netprobe.formats.rank_output.rank_program import RankLauncher, rank_argv
 from netprobe.pipeline.ranks.checking_order import PlannedRanks
@@ -22,6 +24,11 @@ from netprobe.probe.launchers.diagnose import ROOT_BANNER, ROOT_REFUSED
 
 STDIN = "-"
 _MAX_ERRORS = 1 << 16
+_NO_NAME = re.compile(
+    r"Could not resolve hostname ([^\s:]+)|(?:host|node)(?:name)?:? +([^\s:,]{1,255}):? .{0,40}"
+    r"(?:Name or service not known|Temporary failure in name resolution)"
+    r"|Name or service not known|Temporary failure in name resolution|[Uu]nknown host",
+)
 _LAST_WORDS_S = 1.0
 
 
@@ -48,9 +55,22 @@ def run_for_log(
     log = read_rank_lines(ran.text)
     if not log.lines:
         ended = f"was ended after {timeout_s:g} s" if ran.code is None else f"ended with exit code {ran.code}"
-        why = f": {ROOT_REFUSED}" if ROOT_BANNER in ran.errors else ""
+        why = f": {ROOT_REFUSED}" if ROOT_BANNER in ran.errors else _unresolved(ran.errors)
         raise NothingMeasuredError(f"{launcher.name} {ended}, and no rank said where it runs{why}")
     return log
+
+
+def _unresolved(errors: str) -> str:
+    """What a launcher says of a name that leads nowhere; empty where it says nothing of the kind."""
+    match = _NO_NAME.search(errors)
+    if match is None:
+        return ""
+    name = next((group for group in match.groups() if group), None)
+    which = f"the name {one_line(name, 60)!r} does" if name else "names of hosts do"
+    return (
+        f": {which} not resolve where the launcher runs: give --ssh-config, names that ssh and the launcher know "
+        "(launcher_name= in --hosts), or addresses"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

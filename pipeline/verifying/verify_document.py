@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 
@@ -55,7 +56,9 @@ def build_verify(
     parts += [text for text in faults[:4] if text not in parts]
     parts += [f"and {len(faults) - 4} more hosts"] if len(faults) > 4 else []
     parts += [SAME_ORDER] if trivial else []
-    whole = not (faults or outcome.interrupted or outcome.stopped)
+    cut = _cut_short(outcome, options)
+    parts += [cut] if cut is not None else []
+    whole = not (faults or outcome.interrupted or outcome.stopped or cut)
     return Verify(
         status=("ok" if whole else "partial") if ratio is not None or trivial else "failed",
         reason="; ".join(parts) or None,
@@ -97,7 +100,7 @@ def build_verify(
             verdict="same" if trivial else outcome_of(ratio, options.comparison.precision),
         ),
         correlation=_correlation(case, outcome),
-        warnings=_warnings(case, outcome, options.size_bytes),
+        warnings=_warnings(case, outcome, options),
         duration_s=outcome.duration_s,
     )
 
@@ -129,8 +132,22 @@ def _correlation(case: Case | ScheduleCase, outcome: VerifyOutcome) -> RankCorre
     )
 
 
-def _warnings(case: Case | ScheduleCase, outcome: VerifyOutcome, size_bytes: int) -> list[str]:
+def _cut_short(outcome: VerifyOutcome, options: VerifyOptions) -> str | None:
+    """Which time would have been needed where it was up before each of the further orders had run once."""
+    if outcome.contenders is None or not outcome.hosts or outcome.stopped or outcome.interrupted:
+        return None
+    chosen, ran = len(outcome.contenders.surveyed), len({one.order for one in outcome.record.survey})
+    if ran >= chosen:
+        return None
+    needed_s = math.ceil(options.comparison.time_s * chosen / max(ran, 1))
+    return (
+        f"{ran} of {chosen} further orders were run before the time was up: give --time {needed_s}s or more"
+    )
+
+
+def _warnings(case: Case | ScheduleCase, outcome: VerifyOutcome, options: VerifyOptions) -> list[str]:
     found = []
+    size_bytes = options.size_bytes
     priced = case.priced_bytes
     if priced is not None and priced != size_bytes:
         found.append(

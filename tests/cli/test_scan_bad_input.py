@@ -74,7 +74,10 @@ def test_a_bad_hosts_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], te
         (["--lab", "no-such-example"], "no-such-example"),
         (["--hosts", "a,b", "--like", "no-such-map.json"], "no-such-map.json: no such document"),
         (["--lab", "pair", "--like", "no-such-map.json"], "no-such-map.json: no such document"),
-        (["--hosts", "a,b", "--like", "m.json", "--only", "scan"], "--like is of the groups of a map"),
+        (
+            ["--hosts", "a,b", "--like", "m.json", "--only", "scan"],
+            "--like is of the map, and --only scan stops before it",
+        ),
     ],
 )
 def test_bad_options(tmp_path: Path, capsys: pytest.CaptureFixture[str], args: list[str], says: str) -> None:

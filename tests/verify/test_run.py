@@ -148,6 +148,9 @@ def test_orders_that_the_time_does_not_hold_are_left_out_and_counted(planned: tu
     assert parts.count("comparison") == 4  # a second of these runs holds no more than what is always run
     ran = len({one.order for one in document.repetitions if one.part == "orders"})
     assert 2 <= ran < 40 and f"{ran} of 40 orders were run: the time was up (--time)" in document.warnings
+    assert document.status == "partial" and document.reason is not None
+    needed = float(document.reason.partition("give --time ")[2].partition("s or more")[0])
+    assert needed >= QUICK_RUN.comparison.time_s * 40 / ran
     assert document.correlation is not None and document.correlation.orders == ran
 
 

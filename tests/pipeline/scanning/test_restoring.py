@@ -68,7 +68,8 @@ def test_samples_that_the_disk_did_not_take_come_from_the_journal(
 
     monkeypatch.setattr(scanning, "write_outcome", nearly_full)
     code = run([*SCAN, "--out", str(out)])
-    said = capsys.readouterr().err
+    printed = capsys.readouterr()
+    said = printed.out + printed.err
     assert code == (0 if rewritten else 2), said
     assert "the samples are lost here" in said and "--resume takes them from the journal" in said
     assert not (out / files.SAMPLES).exists()
