@@ -13,8 +13,9 @@ from netprobe.core.errors import DocumentError, NothingMeasuredError
 from netprobe.core.hosts import Host
 from netprobe.core.system.interrupts import signals_held
 from netprobe.core.text import listed
-from netprobe.core.units import count
+from netprobe.core.units import count, rate_text
 from netprobe.pipeline import files
+from netprobe.pipeline.mapping.nesting import outer_groups
 from netprobe.probe.capacity.estimate import Estimate, Estimates, estimate
 from netprobe.probe.capacity.run import CapacityOptions, CapacityOutcome, run_capacity
 from netprobe.probe.launchers.launch import Launcher
@@ -65,7 +66,8 @@ def measure_capacity(
     index = {host.name: i for i, host in enumerate(hosts)}
     groups = [[index[name] for name in group.hosts] for group in map_.groups]
     with signals_held() as late:
-        outcome = run_capacity(hosts, groups, launcher, options, capacity, on_event=on_event)
+        outer = list(outer_groups(map_).values())
+        outcome = run_capacity(hosts, groups, launcher, options, capacity, outer=outer, on_event=on_event)
         document = build_capacity(scan, map_, groups, outcome, capacity)
         saved = files.save_measured(document, path) if path is not None else None
     if outcome.interrupted or late:
@@ -85,9 +87,11 @@ def build_capacity(
 ) -> Capacity:
     """The document; pure."""
     names = [host.name for host in scan.hosts]
-    ids = [group.id for group in map_.groups]
-    found = estimate(groups, outcome.readings)
-    resources = _resources(found, groups, names, ids)
+    outer = outer_groups(map_)
+    ids = [*(group.id for group in map_.groups), *outer]
+    found = estimate(groups, outcome.readings, list(outer.values()))
+    uplinks = [*groups, *([host for at in inside for host in groups[at]] for inside in outer.values())]
+    resources = _resources(found, groups, uplinks, names, ids)
     known = sum(one.bytes_per_s is not None for one in resources)
     status, reason = _status(outcome, known, len(resources))
     return Capacity(
@@ -109,16 +113,23 @@ def build_capacity(
             oversubscription(group, [found.tx[h] for h in members], found.up.get(place, Estimate()))
             for place, (group, members) in enumerate(zip(map_.groups, groups, strict=True))
         ],
-        warnings=([ONE_GROUP] if len(groups) == 1 and len(names) > 1 else []) + _warnings(resources),
+        warnings=([ONE_GROUP] if len(groups) == 1 and len(names) > 1 else [])
+        + _warnings(resources)
+        + _slower_ones(found, ids),
         tests=_tests(outcome, names, ids, options),
         duration_s=outcome.duration_s,
     )
 
 
 def _resources(
-    found: Estimates, groups: Sequence[Sequence[int]], names: Sequence[str], ids: Sequence[str]
+    found: Estimates,
+    groups: Sequence[Sequence[int]],
+    uplinks: Sequence[Sequence[int]],
+    names: Sequence[str],
+    ids: Sequence[str],
 ) -> list[Resource]:
-    """What each host sends and receives, then what each uplink carries either way, by host name and group id."""
+    """What each host sends and receives, then what each uplink carries either way, by host name and by the id of the
+    group or the name of the outer group."""
 
     def named(reference: str) -> str:
         kind, _, place = reference.partition(":")
@@ -144,13 +155,13 @@ def _resources(
         for host in members
         for kind in ("tx", "rx")
     ]
-    uplinks = [
+    between = [
         resource(kind, place, getattr(found, kind)[place], members)
-        for place, members in enumerate(groups)
+        for place, members in enumerate(uplinks)
         for kind in ("up", "down")
         if place in getattr(found, kind)
     ]
-    return hosts + uplinks
+    return hosts + between
 
 
 def _hosts(scan: Scan, outcome: CapacityOutcome) -> list[ScannedHost]:
@@ -221,6 +232,22 @@ def oversubscription(group: Group, hosts: Sequence[Estimate], up: Estimate) -> O
     return Oversubscription(
         group=group.id, ratio=ratio, low=low, high=high, text=f"{ratio:.1f}:1 ({low:.1f} to {high:.1f})"
     )
+
+
+def _slower_ones(found: Estimates, ids: Sequence[str]) -> list[str]:
+    """Uplinks that carry clearly less than those of as many hosts."""
+    slower = [
+        f"{kind}:{ids[number]} ({rate_text(one.value)}, where others carry {rate_text(one.below_others)})"
+        for kind, into in (("up", found.up), ("down", found.down))
+        for number, one in into.items()
+        if one.below_others is not None and one.value is not None
+    ]
+    if not slower:
+        return []
+    return [
+        f"less than the uplinks of as many hosts carry: {listed(slower)}: a slower uplink, or what other traffic "
+        "leaves of it, which these tests cannot tell apart; measure again at another time"
+    ]
 
 
 def _warnings(resources: Sequence[Resource]) -> list[str]:

@@ -11,7 +11,7 @@ HOSTS_SHOWN = 64
 
 
 def group_table(capacity: Capacity) -> Table:
-    """What each group's uplink carries, and by how much its hosts can oversubscribe it."""
+    """What each group's uplink carries, and by how much its hosts can oversubscribe it; then those of outer groups."""
     found = {resource.id: resource for resource in capacity.resources}
     ratios = {one.group: one.text for one in capacity.oversubscription}
     table = _table("group", "hosts", "up", "down", "oversubscription")
@@ -23,6 +23,12 @@ def group_table(capacity: Capacity) -> Table:
             _cell(found.get(f"down:{group.id}")),
             ratios.get(group.id, ""),
         )
+    known = {group.id for group in capacity.groups}
+    for id_, up in found.items():
+        kind, _, name = id_.partition(":")
+        if kind == "up" and name not in known:
+            down = found.get(f"down:{name}")
+            table.add_row(name, str(len(up.shared_by)), _cell(up), _cell(down), "")
     return table
 
 

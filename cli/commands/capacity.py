@@ -88,9 +88,11 @@ def capacity(
 def show_cost(map_: Map, capacity: CapacityOptions, output: Output) -> None:
     """What ``--dry-run`` says."""
     from netprobe.cli.options.probing import show_phases
+    from netprobe.pipeline.mapping.nesting import outer_groups
     from netprobe.pipeline.scanning.estimating import estimate_capacity
 
-    phase = estimate_capacity([len(group.hosts) for group in map_.groups], capacity)
+    outer = list(outer_groups(map_).values())
+    phase = estimate_capacity([len(group.hosts) for group in map_.groups], capacity, outer)
     show_phases(len(map_.hosts), [phase], output)
     output.say("flows are assumed to run at 1 Gbit/s each; faster links carry more")
 

@@ -14,7 +14,7 @@ MOST_BYTES_PER_S = 1e14
 """100 TB/s: no card and no uplink carries more."""
 LimitedBy = Literal["itself", "one_of", "hosts", "cpu"]
 """What limited the flows: the resource, one of several that cannot be distinguished, the hosts at its ends
-(so that it carries at least this much), or their processors."""
+or, of an outer group, the uplinks inside it (so that it carries at least this much), or their processors."""
 
 
 class Resource(Record):
@@ -25,7 +25,8 @@ class Resource(Record):
     """
 
     id: str
-    """``tx:HOST``, ``rx:HOST``, ``up:GROUP``, ``down:GROUP``."""
+    """``tx:HOST``, ``rx:HOST``, ``up:GROUP``, ``down:GROUP``; of an outer group ``up:netprobe-LEVEL-NUMBER``, the name
+    that exported topologies give it, with its hosts in ``shared_by``."""
     kind: str
     """``host_tx``, ``host_rx``, ``group_up``, ``group_down``; later versions may have more."""
     bytes_per_s: float | None = Field(default=None, ge=0, le=MOST_BYTES_PER_S)
@@ -65,7 +66,8 @@ class TestedFlow(Record):
 
 
 class CapacityTest(Record):
-    """Flows that ran at once. ``kind`` is ``hosts``, ``up`` or ``down``, ``group`` whose uplink was meant."""
+    """Flows that ran at once. ``kind`` is ``hosts``, ``up`` or ``down``, ``group`` whose uplink was meant: a group or
+    an outer one."""
 
     kind: str
     group: str | None = None

@@ -37,6 +37,19 @@ def nested_switches(document: Map) -> dict[str, str]:
     return above
 
 
+def outer_groups(document: Map) -> dict[str, list[int]]:
+    """The groups of groups by their names, as in ``nested_switches``, each with the indices of the groups in it; finer
+    ones first. Without those that hold one group or all."""
+    above = nested_switches(document)
+    found: dict[str, list[int]] = {}
+    for at, group in enumerate(document.groups):
+        name = group.id
+        while (name := above.get(name, "")) != "":
+            found.setdefault(name, []).append(at)
+    several = {name: inside for name, inside in found.items() if 1 < len(inside) < len(document.groups)}
+    return dict(sorted(several.items(), key=lambda item: (len(item[1]), item[1])))
+
+
 def _numbered(document: Map) -> list[str | None]:
     """Group ids in the order in which the levels count them: by first host in natural order, the far ones apart."""
     placed = [document.hosts[at].name for at in natural_order(document.hosts)]

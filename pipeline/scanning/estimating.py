@@ -81,11 +81,14 @@ def _left(extent: Extent, read: Set[Link], hosts: int, *, all_links: bool) -> Ex
     return Extent(rounds=min(rounds, extent.rounds, links), links=links)
 
 
-def estimate_capacity(sizes: Sequence[int], capacity: CapacityOptions) -> PhaseEstimate:
-    """What the tests of groups of these sizes cost; a flow is assumed to run at a gigabit a second."""
+def estimate_capacity(
+    sizes: Sequence[int], capacity: CapacityOptions, outer: Sequence[Sequence[int]] = ()
+) -> PhaseEstimate:
+    """What the tests of groups of these sizes cost, and of outer groups (indices of groups); a flow is assumed to run
+    at a gigabit a second."""
     at_once = capacity.at_once
-    extent = extent_of_tests(sizes, repeats=capacity.repeats, at_once=at_once)
-    most = most_flows(sizes, at_once=at_once)
+    extent = extent_of_tests(sizes, outer, repeats=capacity.repeats, at_once=at_once)
+    most = most_flows(sizes, outer, at_once=at_once)
     one = wire_bytes(Cost(seconds=capacity.seconds, bytes=round(capacity.seconds * ASSUMED_BYTES_PER_S)))
     return PhaseEstimate(
         measurement=MEASUREMENT,

@@ -4,6 +4,10 @@ Three kinds of tests. ``hosts``: inside every group disjoint pairs, one host of 
 once, so nothing passes an uplink. ``up``: the hosts of one group send to hosts spread over all
 other groups, so that its way out is the narrowest place and no other group's way in is. ``down``: the
 reverse. Between groups only one test runs at a time.
+
+Where groups stand in groups (racks in rows) each tier is tested apart: the flows of a rack go to the other racks of its
+row, so that they do not pass the row's uplink, and those of a row, of all its racks, to the other rows. The uplinks
+are numbered: those of the groups first, then those of the outer groups.
 """
 
 from __future__ import annotations
@@ -26,33 +30,49 @@ Kind = Literal["hosts", "up", "down"]
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """Flows ``(src, dst)`` that run at once; ``group`` is the index of the group whose uplink is meant."""
+    """Flows ``(src, dst)`` that run at once; ``group`` is the number of the uplink that is meant."""
 
     kind: Kind
     flows: tuple[tuple[int, int], ...]
     group: int | None = None
 
 
-def experiments(groups: Sequence[Sequence[int]], *, repeats: int = 2, at_once: int = 0) -> list[Experiment]:
+def experiments(
+    groups: Sequence[Sequence[int]],
+    outer: Sequence[Sequence[int]] = (),
+    *,
+    repeats: int = 2,
+    at_once: int = 0,
+) -> list[Experiment]:
     """All tests, the repeats of an uplink as far apart as they can be; ``at_once`` caps flows inside groups.
 
-    The second and each further even repeat of an uplink uses half of the hosts of a group of four or more:
-    an uplink that is full carries the same from half of them.
+    ``outer`` are the outer groups, each as the indices of the groups in it. The second and each further even repeat
+    of an uplink uses half of the hosts of a group of four or more: an uplink that is full carries the same from half
+    of them.
     """
     found = host_experiments(groups, at_once=at_once)
-    if len(groups) > 1:
-        for repeat in range(repeats):
-            for group, members in enumerate(groups):
-                others = _interleaved([g for i, g in enumerate(groups) if i != group])
-                near = list(members)
-                if repeat % 2 and len(near) >= 4:
-                    near = near[::2]
-                # Peers move on from repeat to repeat, so that one faulty host does not affect all of them.
-                far = [others[(i + repeat) % len(others)] for i in range(len(near[:MAX_FLOWS]))]
-                ends = list(zip(near[:MAX_FLOWS], far, strict=True))
-                found.append(Experiment(kind="up", group=group, flows=tuple(ends)))
-                found.append(Experiment(kind="down", group=group, flows=tuple((b, a) for a, b in ends)))
+    uplinks = [[group] for group in range(len(groups))] + [list(members) for members in outer]
+    for repeat in range(repeats):
+        for number, inside in enumerate(uplinks):
+            near = _interleaved([groups[group] for group in inside])
+            others = _interleaved([groups[group] for group in peers_of(inside, len(groups), outer)])
+            if not near or not others:
+                continue
+            if repeat % 2 and len(near) >= 4:
+                near = near[::2]
+            # Peers move on from repeat to repeat, so that one faulty host does not affect all of them.
+            far = [others[(i + repeat) % len(others)] for i in range(len(near[:MAX_FLOWS]))]
+            ends = list(zip(near[:MAX_FLOWS], far, strict=True))
+            found.append(Experiment(kind="up", group=number, flows=tuple(ends)))
+            found.append(Experiment(kind="down", group=number, flows=tuple((b, a) for a, b in ends)))
     return found
+
+
+def peers_of(inside: Sequence[int], groups: int, outer: Sequence[Sequence[int]]) -> list[int]:
+    """The groups that flows out of the groups ``inside`` go to: the others of the smallest outer group around them."""
+    around = [set(members) for members in outer if set(members) > set(inside)]
+    home = min(around, key=len, default=set(range(groups)))
+    return sorted(home - set(inside))
 
 
 def host_experiments(groups: Sequence[Sequence[int]], *, at_once: int = 0) -> list[Experiment]:
@@ -68,7 +88,9 @@ def host_experiments(groups: Sequence[Sequence[int]], *, at_once: int = 0) -> li
     return found
 
 
-def extent_of_tests(sizes: Sequence[int], *, repeats: int = 2, at_once: int = 0) -> Extent:
+def extent_of_tests(
+    sizes: Sequence[int], outer: Sequence[Sequence[int]] = (), *, repeats: int = 2, at_once: int = 0
+) -> Extent:
     """How many ``experiments`` groups of these sizes have, as rounds, and how many flows, as links."""
     tests = flows = 0
     turns = [2 * (min(HOST_PEERS, size - 1) + size % 2) if size > 1 else 0 for size in sizes]
@@ -77,16 +99,21 @@ def extent_of_tests(sizes: Sequence[int], *, repeats: int = 2, at_once: int = 0)
         tests += -(-together // (at_once or together))
         flows += together
     for repeat in range(repeats if len(sizes) > 1 else 0):
-        tests += 2 * len(sizes)
-        flows += 2 * sum(_ends(size, repeat) for size in sizes)
+        tests += 2 * (len(sizes) + len(outer))
+        flows += 2 * sum(_ends(size, repeat) for size in [*sizes, *_outer_sizes(sizes, outer)])
     return Extent(rounds=tests, links=flows)
 
 
-def most_flows(sizes: Sequence[int], *, at_once: int = 0) -> int:
+def most_flows(sizes: Sequence[int], outer: Sequence[Sequence[int]] = (), *, at_once: int = 0) -> int:
     """The most flows of any of these experiments."""
     inside = sum(size // 2 for size in sizes)
-    across = max((_ends(size, 0) for size in sizes), default=0) if len(sizes) > 1 else 0
+    uplinks = [*sizes, *_outer_sizes(sizes, outer)]
+    across = max((_ends(size, 0) for size in uplinks), default=0) if len(sizes) > 1 else 0
     return max(min(inside, at_once or inside), across)
+
+
+def _outer_sizes(sizes: Sequence[int], outer: Sequence[Sequence[int]]) -> list[int]:
+    return [sum(sizes[group] for group in members) for members in outer]
 
 
 def _ends(size: int, repeat: int) -> int:
@@ -102,5 +129,5 @@ def two_passes_of(members: Sequence[int], peers: int) -> list[list[Link]]:
 
 def _interleaved(groups: Sequence[Sequence[int]]) -> list[int]:
     """The hosts of several groups, one of each in turn."""
-    longest = max(map(len, groups))
+    longest = max(map(len, groups), default=0)
     return [group[i] for i in range(longest) for group in groups if i < len(group)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -74,37 +74,41 @@ def run_capacity(
     options: ScanOptions,
     capacity: CapacityOptions,
     *,
+    outer: Sequence[Sequence[int]] = (),
     on_event: OnEvent = ignore,
 ) -> CapacityOutcome:
-    """Measure; ``groups`` are lists of indices into ``hosts``. No agent is left, however it ends.
+    """Measure; ``groups`` are lists of indices into ``hosts``, ``outer`` of indices of groups. No agent is left,
+    however it ends.
 
     SIGINT and SIGTERM end it early and cleanly: the outcome is ``interrupted`` then.
     """
 
-    return run_stoppable(lambda stop: _measure(hosts, groups, launcher, options, capacity, on_event, stop))
+    fleet = Fleet(hosts, launcher, options, on_event, time.monotonic)
+
+    def plan() -> list[Experiment]:
+        # Groups keep their places: one without a host that is up has no tests.
+        alive = fleet.alive
+        up = [[host for host in members if host in alive] for members in groups]
+        return experiments(up, outer, repeats=capacity.repeats, at_once=capacity.at_once)
+
+    return run_stoppable(lambda stop: _measure(fleet, plan, options, capacity, on_event, stop))
 
 
 async def _measure(
-    hosts: Sequence[Host],
-    groups: Sequence[Sequence[int]],
-    launcher: Launcher,
+    fleet: Fleet,
+    planned: Callable[[], list[Experiment]],
     options: ScanOptions,
     capacity: CapacityOptions,
     on_event: OnEvent,
     stop: asyncio.Event,
 ) -> CapacityOutcome:
-    fleet = Fleet(hosts, launcher, options, on_event, time.monotonic)
     outcome = CapacityOutcome()
 
     async def work() -> None:
         began = time.monotonic()
-        alive = fleet.alive
-        up = [[host for host in members if host in alive] for members in groups]
-        # Groups keep their places: a group without a host that is up has no tests.
-        kept = [place for place, members in enumerate(up) if members]
-        plan = experiments([up[place] for place in kept], repeats=capacity.repeats, at_once=capacity.at_once)
+        plan = planned()
         for number, experiment in enumerate(plan):
-            await _run(fleet, _placed(experiment, kept), options, capacity, outcome, began)
+            await _run(fleet, experiment, options, capacity, outcome, began)
             elapsed = time.monotonic() - began
             on_event(
                 RoundDone(
@@ -118,12 +122,6 @@ async def _measure(
     outcome.interrupted, outcome.duration_s = await fleet.run(work, stop)
     outcome.hosts = [member.outcome for member in fleet.members]
     return outcome
-
-
-def _placed(experiment: Experiment, kept: Sequence[int]) -> Experiment:
-    if experiment.group is None:
-        return experiment
-    return Experiment(kind=experiment.kind, flows=experiment.flows, group=kept[experiment.group])
 
 
 async def _run(

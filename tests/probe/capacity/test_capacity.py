@@ -66,9 +66,19 @@ def test_what_the_tests_will_be_is_counted_without_making_them(
 
 
 def fair(
-    groups: Groups, tx: Sequence[float], rx: Sequence[float], up: Sequence[float], down: Sequence[float]
+    groups: Groups,
+    tx: Sequence[float],
+    rx: Sequence[float],
+    up: Sequence[float],
+    down: Sequence[float],
+    rows: Sequence[tuple[set[int], float]] = (),
+    taken: float = 0.0,
 ) -> Callable[[Experiment], list[float]]:
-    """Max-min fair rates of flows over these capacities (progressive filling)."""
+    """Max-min fair rates of flows over these capacities (progressive filling).
+
+    ``rows`` are sets of groups under one uplink, and its rate either way; ``taken`` is what somebody else sends through
+    the uplink of group 0.
+    """
     of = {host: i for i, members in enumerate(groups) for host in members}
 
     def rates(one: Experiment) -> list[float]:
@@ -77,9 +87,14 @@ def fair(
             passed = [("tx", src), ("rx", dst)]
             if of[src] != of[dst]:
                 passed += [("up", of[src]), ("down", of[dst])]
+            for row, (inside, _rate) in enumerate(rows):
+                if (of[src] in inside) != (of[dst] in inside):
+                    passed.append(("row up" if of[src] in inside else "row down", row))
             for resource in passed:
                 users.setdefault(resource, []).append(i)
-        capacity = {"tx": tx, "rx": rx, "up": up, "down": down}
+        through = [rate for _inside, rate in rows]
+        free = [up[0] - taken, *up[1:]]
+        capacity = {"tx": tx, "rx": rx, "up": free, "down": down, "row up": through, "row down": through}
         left = {resource: capacity[resource[0]][resource[1]] for resource in users}
         result = [0.0] * len(one.flows)
         going = set(range(len(one.flows)))
@@ -96,7 +111,12 @@ def fair(
     return rates
 
 
-def measured(groups: Groups, rates: Callable[[Experiment], list[float]], seed: int = 0) -> Estimates:
+def measured(
+    groups: Groups,
+    rates: Callable[[Experiment], list[float]],
+    seed: int = 0,
+    outer: Sequence[Sequence[int]] = (),
+) -> Estimates:
     rng = np.random.default_rng(seed)
     readings = [
         Reading(
@@ -104,9 +124,9 @@ def measured(groups: Groups, rates: Callable[[Experiment], list[float]], seed: i
             rates=tuple(rate * (1 + 0.01 * rng.standard_normal(10)) for rate in rates(one)),
             cpu_bound=(False,) * len(one.flows),
         )
-        for one in experiments(groups)
+        for one in experiments(groups, outer)
     ]
-    return estimate(groups, readings)
+    return estimate(groups, readings, outer)
 
 
 @examples(40)
@@ -150,6 +170,75 @@ def test_two_groups_cannot_tell_one_way_out_from_the_others_way_in() -> None:
     assert found.up[0].one_of == ("down:1",)
     assert found.down[0].value == pytest.approx(2e8, rel=0.05)
     assert found.down[0].one_of == ("up:1",)
+
+
+ROWS = [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
+"""Nine racks of four hosts of 100, three to a row; a rack's uplink takes 200."""
+
+
+def in_rows(row_rate: float, rack_rate: float = 2e8) -> Estimates:
+    groups, n = grouped([4] * 9), 36
+    rows = [(set(row), row_rate) for row in ROWS]
+    rates = fair(groups, [1e8] * n, [1e8] * n, [rack_rate] * 9, [rack_rate] * 9, rows)
+    return measured(groups, rates, outer=ROWS)
+
+
+@pytest.mark.parametrize("row_rate", [1.5e8, 3e8, 5e8])
+def test_uplinks_of_racks_below_a_slower_one_of_their_row_are_each_read_apart(row_rate: float) -> None:
+    found = in_rows(row_rate)
+    for into in (found.up, found.down):
+        for rack in range(9):
+            assert into[rack].value == pytest.approx(2e8, rel=0.05)
+            assert into[rack].limited_by in ("itself", "one_of")
+        for row in (9, 10, 11):
+            one = into[row]
+            assert one.value == pytest.approx(row_rate, rel=0.05) and one.limited_by in ("itself", "one_of")
+            assert one.low is not None and one.high is not None and one.low <= row_rate * 1.02
+            assert one.high >= row_rate * 0.98
+
+
+def test_an_uplink_of_a_row_that_its_racks_do_not_fill_is_a_least() -> None:
+    found = in_rows(1e9)
+    assert {found.up[row].limited_by for row in (9, 10, 11)} == {"hosts"}
+    assert all(found.up[row].high is None and (found.up[row].value or 0) < 1e9 for row in (9, 10, 11))
+
+
+def test_a_rack_that_is_alone_in_its_row_is_one_of_its_and_the_rows() -> None:
+    """Its flows have nowhere to go but through the row's uplink, which has the same hosts: no test tells them apart."""
+    groups, outer = grouped([4, 4, 4, 4]), [[0, 1, 2]]
+    rows = [({0, 1, 2}, 1.5e8)]
+    rates = fair(groups, [1e8] * 16, [1e8] * 16, [2e8] * 4, [2e8] * 4, rows)
+    found = measured(groups, rates, outer=outer)
+    for rack in (0, 1, 2):
+        assert found.up[rack].value == pytest.approx(2e8, rel=0.05)
+    assert found.up[4].value == pytest.approx(1.5e8, rel=0.05)
+    # All that reaches the lone rack comes out of the row.
+    assert found.down[3].value == pytest.approx(1.5e8, rel=0.05)
+    assert found.down[3].limited_by == "one_of" and "up:4" in found.down[3].one_of
+
+
+@given(SIZES, st.integers(1, 3))
+def test_flows_of_a_tier_do_not_pass_the_one_above(sizes: list[int], repeats: int) -> None:
+    groups = grouped(sizes * 2)
+    outer = [list(range(len(sizes))), list(range(len(sizes), 2 * len(sizes)))] if len(sizes) > 1 else []
+    of = {host: i for i, members in enumerate(groups) for host in members}
+    plan = experiments(groups, outer, repeats=repeats)
+    for one in plan:
+        if one.group is not None and one.group < len(groups) and outer:
+            row = next(row for row in outer if one.group in row)
+            assert {of[host] for flow in one.flows for host in flow} <= set(row)
+    extent = extent_of_tests(sizes * 2, outer, repeats=repeats)
+    assert (extent.rounds, extent.links) == (len(plan), sum(len(one.flows) for one in plan))
+
+
+def test_an_uplink_with_somebody_elses_traffic_does_not_exclude_what_the_others_carry() -> None:
+    groups = grouped([4, 4, 4, 4])
+    rates = fair(groups, [1e8] * 16, [1e8] * 16, [2e8] * 4, [2e8] * 4, taken=5e7)
+    found = measured(groups, rates)
+    assert found.up[0].value == pytest.approx(1.5e8, rel=0.05)
+    assert found.up[0].high is not None and found.up[0].high >= 1.95e8
+    assert found.up[0].below_others == pytest.approx(2e8, rel=0.05)
+    assert all(found.up[rack].below_others is None for rack in (1, 2, 3))
 
 
 def test_a_slow_host_is_read_itself_and_makes_no_peer_slow() -> None:
