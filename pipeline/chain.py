@@ -23,7 +23,7 @@ from netprobe.core.units import count
 from netprobe.formats import format_named, writer_named
 from netprobe.pipeline import files
 from netprobe.pipeline.capacity import NoCapacityError, measure_capacity
-from netprobe.pipeline.exporting import Exported, export_hostfile
+from netprobe.pipeline.exporting import Exported, export_hostfile, usual_format
 from netprobe.pipeline.mapping.confounding import confounding_warnings
 from netprobe.pipeline.mapping.map_scan import MapOptions, map_scan
 from netprobe.pipeline.planning.plan_order import PlanRequest, plan_order
@@ -66,7 +66,8 @@ class ChainOptions:
     algorithm: str = "ring"
     objective: Objective = "sum"
     root: str | None = None
-    format_name: str = "openmpi"
+    format_name: str | None = None
+    """None is the usual one (``usual_format``), which never costs a scan."""
     slots: int | None = None
     seed: int = 0
     verify: VerifyOptions | None = None
@@ -118,7 +119,7 @@ def check_chain(options: ChainOptions, hosts: Sequence[Host]) -> None:
     if options.measuring.budget is not None and len(hosts) > 1:
         options.measuring.budget.pairs_of(len(hosts))
     until = STAGES.index(options.last)
-    if until >= STAGES.index("export"):
+    if until >= STAGES.index("export") and options.format_name is not None:
         # A name that the launcher would misread must not cost a whole scan.
         writer_named(options.format_name)(hosts, slots=options.slots)
 
@@ -199,10 +200,7 @@ def run_chain(
     if until < STAGES.index("export"):
         return chain
     on_stage("export")
-    path = folder / format_named(options.format_name).file
-    exported = export_hostfile(planned, format_name=options.format_name, slots=options.slots, path=path)
-    files.save_text(exported.text, path)
-    chain = replace(chain, exported=exported)
+    chain = export_order(chain, planned, options)
     if options.verify is None or until < STAGES.index("verify"):
         return chain
     on_stage("verify")
@@ -210,6 +208,22 @@ def run_chain(
         text = f"the order is not verified: it takes {LEAST_HOSTS} hosts with a rank"
         return replace(chain, warnings=(*chain.warnings, text))
     return replace(chain, verify=_verify(planned, mapped, capacity, launcher, folder, options, on_event))
+
+
+def export_order(chain: Chain, planned: OrderPlan, options: ChainOptions) -> Chain:
+    """The chain with its hostfile, in the format that was named, or in the usual one where that can be written."""
+    name, slots = options.format_name, options.slots
+    if name is None:
+        ranked = [host for host in planned.hosts if host.name in planned.order]
+        name, faults = usual_format(ranked, via=options.via, slots=slots)
+        chain = replace(chain, warnings=(*chain.warnings, *faults))
+        slots = None if name == "plain" else slots
+    if name is None:
+        return chain
+    path = chain.folder / format_named(name).file
+    exported = export_hostfile(planned, format_name=name, slots=slots, path=path)
+    files.save_text(exported.text, path)
+    return replace(chain, exported=exported)
 
 
 def _capacity(

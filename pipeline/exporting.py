@@ -16,6 +16,9 @@ from netprobe.core.text import listed, one_line
 from netprobe.formats import FORMATS, format_named, slots_of, topology_format_named, writer_named
 from netprobe.pipeline.mapping.nesting import nested_switches
 
+FORMAT_OF_VIA = {"slurm": "slurm-hostfile"}
+"""The format in which those who reach their hosts this way start their ranks too, where that is not Open MPI's."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Exported:
@@ -30,6 +33,11 @@ class Exported:
     order: str = ""
     warnings: tuple[str, ...] = ()
     path: Path = Path("hostfile")
+
+    @property
+    def hint(self) -> str:
+        """What is worth saying beside the command; empty for Open MPI's, whose command says it all."""
+        return "" if self.path.name == FORMATS["openmpi"].file else self.order
 
 
 def export_hostfile(
@@ -70,6 +78,31 @@ def export_hostfile(
         flags = entry.naming_flags(names) if entry.naming_flags is not None else ()
         command = shlex.join(entry.command(str(path), sum(slots_of(ranked, slots)), [*flags, "PROGRAM"]))
     return Exported(text=text, command=command, order=entry.order, warnings=warnings, path=path)
+
+
+def usual_format(
+    hosts: Sequence[Host], *, via: str | None = None, slots: int | None = None
+) -> tuple[str | None, tuple[str, ...]]:
+    """The format of an order for which nobody named one, and what could not be written, a line each.
+
+    That of the launcher under which the hosts were reached, Open MPI's otherwise; where it cannot have the hosts'
+    names a plain list, or a rank map where hosts have several ranks. None where not even these can be written.
+    """
+    usual = FORMAT_OF_VIA.get(via or "", "openmpi")
+    one_rank = slots in (None, 1) and all((host.slots or 1) == 1 for host in hosts)
+    faults: list[str] = []
+    for name in (usual, "plain" if one_rank else "json"):
+        try:
+            writer_named(name)(hosts, slots=None if name == "plain" else slots)
+        except InputError as error:
+            faults.append(f"no {format_named(name).file} for {name}: {error}")
+        else:
+            # The first is what the user would have; that another one was tried too is no news.
+            written = (
+                f" ({format_named(name).file} is written instead; --format names others)" if faults else ""
+            )
+            return name, tuple(f"{fault}{written}" for fault in faults[:1])
+    return None, tuple(faults[:1])
 
 
 def export_topology(

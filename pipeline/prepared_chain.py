@@ -136,7 +136,7 @@ def _prepare_on_fleet(request: ChainRequest, on_note: Callable[[str], None]) -> 
     if request.hosts is None and earlier is not None:
         hosts = tuple(earlier.record.hosts)
     else:
-        hosts = hosts_to_scan(request.hosts, options.via or "ssh", launcher, on_note)
+        hosts = hosts_to_scan(request.hosts, options.via or "ssh", launcher, on_note, options=options.scan)
     if earlier is None:
         scan, _ = request.pace.apply(options.scan, options.measuring, len(hosts))
         options = replace(options, scan=scan)

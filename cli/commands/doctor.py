@@ -49,7 +49,9 @@ def doctor(
 
     launcher = reach.launcher()
     options = ScanOptions(**reach.fields(), **addresses.fields())
-    given = hosts_to_scan(hosts_or_selector(hosts, selector), reach.way, launcher, output.note)
+    given = hosts_to_scan(
+        hosts_or_selector(hosts, selector), reach.way, launcher, output.note, options=options
+    )
     launcher.check(given)
     report = examine_hosts(given, launcher=launcher, options=options)
     output.say(_table(report), *_lacks(report))

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 app = commands("Write a plan or a map as a launcher's or a scheduler's own file.")
 
-FormatOption = Annotated[
-    str,
-    typer.Option(
-        "--format",
-        "-f",
-        help="openmpi, rankfile, mpich, deepspeed, horovod, slurm-hostfile, torchrun, json, ray, dlrover, "
-        "kubernetes, or plain.",
-    ),
+_FORMATS = (
+    "openmpi, rankfile, mpich, deepspeed, horovod, slurm-hostfile, torchrun, json, ray, dlrover, "
+    "kubernetes, or plain"
+)
+FormatOption = Annotated[str, typer.Option("--format", "-f", help=f"{_FORMATS}.")]
+UsualFormatOption = Annotated[
+    str | None,
+    typer.Option("--format", "-f", help=f"{_FORMATS} (openmpi; slurm-hostfile with --via slurm)."),
 ]
 TopologyFormatOption = Annotated[
     str,

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from netprobe.cli.commands.export import FormatOption, SlotsOption
+from netprobe.cli.commands.export import SlotsOption, UsualFormatOption
 from netprobe.cli.commands.scan_options import Grouping, Measured, Ordering, Probing, Task
 from netprobe.cli.commands.scan_output import show_chain
 from netprobe.cli.options.addresses import Addresses
@@ -50,7 +50,7 @@ def scan(
     measured: Measured,
     grouping: Grouping,
     ordering: Ordering,
-    format_: FormatOption = "openmpi",
+    format_: UsualFormatOption = None,
     slots: SlotsOption = None,
     verify: Annotated[
         bool | None,

@@ -55,6 +55,8 @@ def show_chain(chain: Chain, output: Output, shown: Container[str] = ()) -> None
         output.say("")
         show_verify(chain.verify, output)
     output.say("", f"files in {chain.folder}: {' '.join(written(chain))}", f"next: {next_command(chain)}")
+    if chain.exported is not None and chain.exported.command is not None and chain.exported.hint:
+        output.say(f"      ({chain.exported.hint})")
 
 
 def written(chain: Chain) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ class Pod:
     why: str = ""
     address: str | None = None
     node: str | None = None
+    others: tuple[str, ...] = ()
+    """Its addresses of the other family (``podIPs``)."""
 
     @property
     def not_running(self) -> str | None:
@@ -56,6 +59,7 @@ def parse_pods(text: str | bytes, *, source: str = "kubectl") -> tuple[Pod, ...]
 def pod_hosts(pods: Sequence[Pod], *, source: str = "kubectl") -> tuple[Host, ...]:
     """A host for each pod that has not ended: named as the pod, probed at its address, labelled with its node.
 
+    The address is the pod's first one, or of the family that all pods have where the first ones differ in family.
     Raises HostsError when none is left, and for two pods with one address: they share a node's network.
     """
     living = [pod for pod in pods if pod.phase not in ENDED]
@@ -63,18 +67,36 @@ def pod_hosts(pods: Sequence[Pod], *, source: str = "kubectl") -> tuple[Host, ..
         ended = ", ".join(f"{pod.name} ({pod.phase})" for pod in pods[:3])
         what = f"all {len(pods)} have ended: {ended}" if pods else "no pod has that label"
         raise HostsError(f"{what} (--namespace, --context)", source=source)
+    family = _family([pod for pod in living if pod.phase == RUNNING])
     return check_hosts(
         [
             make_host(
                 pod.name,
                 source=source,
-                address=pod.address if pod.phase == RUNNING else None,
+                address=_address(pod, family) if pod.phase == RUNNING else None,
                 labels={} if pod.node is None else {NODE_LABEL: pod.node},
             )
             for pod in living
         ],
         source=source,
     )
+
+
+def _family(pods: Sequence[Pod]) -> int | None:
+    """The family that all pods have an address of, where their first addresses differ in it; else None."""
+    if len({_version(pod.address) for pod in pods if pod.address is not None}) < 2:
+        return None
+    families = [{_version(text) for text in (pod.address, *pod.others) if text is not None} for pod in pods]
+    return next((version for version in (4, 6) if all(version in of_pod for of_pod in families)), None)
+
+
+def _address(pod: Pod, family: int | None) -> str | None:
+    of_family = [text for text in (pod.address, *pod.others) if text and _version(text) == family]
+    return of_family[0] if of_family else pod.address
+
+
+def _version(address: str) -> int:
+    return ipaddress.ip_address(address).version
 
 
 def _pod(item: Any, source: str) -> Pod:
@@ -91,14 +113,21 @@ def _pod(item: Any, source: str) -> Pod:
     if node is not None and (not isinstance(node, str) or subdomain_fault(node)):
         raise HostsError(f"pod {name}: its nodeName is not the name of a node", source=source)
     address = status.get("podIP") or None
-    if address is not None and not (
-        isinstance(address, str) and is_ip_address(address) and "%" not in address
-    ):
-        raise HostsError(f"pod {name}: its podIP is not an IP address", source=source)
+    others: list[Any] = [entry.get("ip") for entry in _dicts(status.get("podIPs"))]
+    for what, found in (("podIP", [] if address is None else [address]), ("podIPs", others)):
+        if not all(isinstance(ip, str) and is_ip_address(ip) and "%" not in ip for ip in found):
+            raise HostsError(f"pod {name}: its {what} is not an IP address", source=source)
     why = "" if phase == RUNNING else _why(status)
     if phase == RUNNING and address is None:
         phase, why = "Pending", "it has no address yet"
-    return Pod(name=name, phase=phase, why=why, address=address, node=node)
+    return Pod(
+        name=name,
+        phase=phase,
+        why=why,
+        address=address,
+        node=node,
+        others=tuple(ip for ip in others if ip != address),
+    )
 
 
 def _part(item: Any, key: str, source: str) -> dict[str, Any]:

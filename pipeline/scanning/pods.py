@@ -13,8 +13,13 @@ PODS = "k8s:"
 """What ``--hosts`` begins with where a label selector follows."""
 
 
-def pods_to_scan(launcher: Launcher | None, selector: str) -> tuple[tuple[Host, ...], list[str]]:
+def pods_to_scan(
+    launcher: Launcher | None, selector: str, *, asks_address: bool = False
+) -> tuple[tuple[Host, ...], list[str]]:
     """The pods of a selector, and notes on those that have ended and are not hosts any more.
+
+    ``asks_address``: the user says which addresses are probed (a family, a network, an interface), so that they are
+    chosen among all that the agents report, and not what Kubernetes calls the pod's.
 
     A pod that does not run yet is a host: its scan says that it is missing, and why. Raises InputError.
     """
@@ -22,6 +27,8 @@ def pods_to_scan(launcher: Launcher | None, selector: str) -> tuple[tuple[Host, 
         raise InputError(f"{PODS}{selector} names pods: give --via kubectl with it")
     pods = parse_pods(launcher.list_pods(selector))
     hosts = pod_hosts(pods)
+    if asks_address:
+        hosts = tuple(host.model_copy(update={"address": None}) for host in hosts)
     launcher.not_running = {pod.name: pod.not_running for pod in pods if pod.not_running is not None}
     ended = [pod for pod in pods if pod.phase in ENDED]
     named = listed([f"{pod.name} ({pod.phase})" for pod in ended], 8)

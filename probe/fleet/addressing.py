@@ -188,9 +188,7 @@ def _candidates(
     found = []
     for entry in sorted(entries, key=lambda e: not e.preferred):
         parsed = _plain(entry.address)
-        if parsed is None or parsed.is_loopback or parsed.is_link_local or parsed.is_unspecified:
-            continue
-        if parsed.is_multicast or seen[entry.address] > 1:
+        if parsed is None or parsed.is_loopback or _no_host(parsed) is not None or seen[entry.address] > 1:
             continue
         if network is not None and (parsed.version != network.version or parsed not in network):
             continue

@@ -20,7 +20,7 @@ from netprobe.probe.launchers.bootstrap import Payload
 from netprobe.probe.launchers.child import signal_group
 from netprobe.probe.launchers.diagnose import Diagnosis, no_python
 from netprobe.probe.launchers.exec_launcher import DEFAULT_FAN_OUT, ChildLauncher
-from netprobe.probe.launchers.kubectl_errors import explain_kubectl, lacks_python, without_noise
+from netprobe.probe.launchers.kubectl_errors import explain_kubectl, in_container, lacks_python, without_noise
 from netprobe.probe.launchers.launch import Channel, LaunchFailure
 
 MAX_LIST_BYTES = 64 << 20
@@ -46,6 +46,7 @@ class KubectlLauncher(ChildLauncher):
     ) -> None:
         super().__init__(fan_out=fan_out)
         self.namespace = namespace
+        self.container = container
         self.program = program
         self.not_running: Mapping[str, str] = {}
         for what, value in (("--namespace", namespace), ("--container", container)):
@@ -88,11 +89,11 @@ class KubectlLauncher(ChildLauncher):
         self, host: Host, *, stderr: str, stdout: str, code: int | None, python: str, cause: str
     ) -> Diagnosis:
         """kubectl's own errors first; what is left of its words is what the host said."""
-        if lacks_python(stderr, python):
-            return no_python(python)
-        return self._known(stderr, host.target) or super().explain(
+        found = no_python(python) if lacks_python(stderr, python) else self._known(stderr, host.target)
+        found = found or super().explain(
             host, stderr=without_noise(stderr), stdout=stdout, code=code, python=python, cause=cause
         )
+        return in_container(found, stderr, self.container) if found == no_python(python) else found
 
     def _known(self, stderr: str, target: str) -> Diagnosis | None:
         return explain_kubectl(stderr, target=target, namespace=self.namespace)

@@ -97,6 +97,7 @@ _NOISE = re.compile(
     r"Defaulted container |Defaulting container |[EWIF]\d{4} \d\d:\d\d:\d\d|Warning: |"
     r"command terminated with exit code"
 )
+_DEFAULTED = re.compile(r'Defaulted container "?([a-z0-9-]+)"? out of: (.*)')
 _NO_PROGRAM = re.compile(r"not found in \$PATH|no such file or directory", re.IGNORECASE)
 _PLACE = re.compile(r"\{(\w+)\}")
 
@@ -114,6 +115,22 @@ def explain_kubectl(stderr: str, *, target: str, namespace: str | None) -> Diagn
             values |= {str(place): group for place, group in enumerate(filter(None, match.groups()))}
             return Diagnosis(one_line(_filled(text, values)), retry=retry)
     return None
+
+
+def in_container(found: Diagnosis, stderr: str, container: str | None) -> Diagnosis:
+    """The diagnosis that there is no Python, with the container that lacks it and the others, as kubectl names them."""
+    if container is not None:
+        return Diagnosis(f"{found.reason}; it was looked for in the container {container}")
+    match = _DEFAULTED.search(stderr)
+    # "(init)" and "(ephem)" follow the names of containers that have ended, or that are for debugging.
+    names = [name.strip() for name in match[2].split(",")[:8]] if match else []
+    others = [name for name in names if match and name != match[1] and re.fullmatch(r"[a-z0-9-]+", name)]
+    if match is None or not others:
+        return Diagnosis(f"{found.reason}; if its pod has several containers, say which: --container NAME")
+    return Diagnosis(
+        f"{found.reason}; it was looked for in {match[1]}, the default container: give --container "
+        f"{' or '.join(others)}"
+    )
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:

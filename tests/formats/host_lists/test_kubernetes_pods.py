@@ -118,3 +118,39 @@ def test_no_list_whatever_is_in_it_breaks_the_parser(changes: dict[str, Any], no
         for pod in pods:
             assert f"{pod.name}{pod.node}{pod.not_running}{pod.address}".isprintable()
             assert len(pod.not_running or "") < 300
+
+
+def dual(name: str, *addresses: str) -> dict[str, Any]:
+    ips = [{"ip": address} for address in addresses]
+    return item(name, status__podIP=addresses[0], status__podIPs=ips)
+
+
+def test_pods_with_addresses_of_both_families_are_probed_in_one_that_all_have() -> None:
+    pods = parse_pods(listed(dual("a", "10.1.0.4", "fd00::4"), dual("b", "fd00::5", "10.1.0.5")))
+    assert pods[1] == Pod(name="b", phase="Running", address="fd00::5", node="node-1", others=("10.1.0.5",))
+    assert [host.address for host in pod_hosts(pods)] == ["10.1.0.4", "10.1.0.5"]
+    pods = parse_pods(listed(dual("a", "10.1.0.4", "fd00::4"), dual("b", "fd00::5")))
+    assert [host.address for host in pod_hosts(pods)] == ["fd00::4", "fd00::5"]
+    pods = parse_pods(listed(dual("a", "fd00::4", "10.1.0.4"), dual("b", "fd00::5", "10.1.0.5")))
+    assert [host.address for host in pod_hosts(pods)] == ["fd00::4", "fd00::5"]
+    with pytest.raises(HostsError, match="podIPs is not an IP address"):
+        parse_pods(listed(dual("a", "10.1.0.4", "x")))
+
+
+def test_who_asks_for_an_address_gets_one_of_those_that_the_agents_report() -> None:
+    from netprobe.pipeline.scanning.hosts import hosts_to_scan
+    from netprobe.probe.launchers.kubectl import KubectlLauncher
+    from netprobe.probe.records.options import ScanOptions
+
+    class Listing(KubectlLauncher):
+        def list_pods(self, selector: str) -> bytes:
+            return listed(dual("a", "10.1.0.4", "fd00::4"), dual("b", "10.1.0.5", "fd00::5")).encode()
+
+    for options, addresses in (
+        (ScanOptions(), ["10.1.0.4", "10.1.0.5"]),
+        (ScanOptions(family="ipv6"), [None, None]),
+        (ScanOptions(subnet="fd00::/64"), [None, None]),
+        (ScanOptions(interface="net1"), [None, None]),
+    ):
+        hosts = hosts_to_scan("k8s:app=x", "kubectl", Listing(), lambda _text: None, options=options)
+        assert [host.address for host in hosts] == addresses

@@ -52,6 +52,12 @@ def test_loopback_and_link_local_are_never_probed() -> None:
     assert "no IPv4 address" in choose(hosts_named("a"), reports).failures["a"]
 
 
+@pytest.mark.parametrize("address", ["255.255.255.255", "224.0.0.1", "0.0.0.0", "::ffff:10.0.0.1", "ff02::1"])
+def test_an_address_that_is_no_hosts_is_not_probed_when_an_agent_reports_it(address: str) -> None:
+    reports = {"a": [entry(address, preferred=True), entry("10.0.0.1")], "b": [entry("10.0.0.2")]}
+    assert choose(hosts_named("a", "b"), reports).addresses == {"a": "10.0.0.1", "b": "10.0.0.2"}
+
+
 def test_a_name_that_is_loopback_on_the_controller_is_never_probed() -> None:
     hosts = (
         hosts_named("a", address="me")

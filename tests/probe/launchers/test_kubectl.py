@@ -268,3 +268,25 @@ def test_the_real_kubectl_knows_every_option_that_is_used(tmp_path: Path) -> Non
     assert "-l, --selector=" in of_get and "-o, --output=" in of_get
     with pytest.raises(InputError, match="kubectl has no context no-such-context"):
         KubectlLauncher(context="no-such-context").list_pods("a=b")
+
+
+def test_the_container_that_lacks_python_is_named() -> None:
+    lacks = 'error: exec: "python3": executable file not found in $PATH'
+    found = {
+        container: KubectlLauncher(container=container).explain(
+            make_host("w-0"), stderr=lacks, stdout="", code=1, python="python3", cause="x"
+        )
+        for container in (None, "proxy")
+    }
+    assert found["proxy"].reason.endswith("it was looked for in the container proxy")
+    assert found[None].reason.endswith("--container NAME")
+    # With set-up lines a shell is what does not find it.
+    said = KubectlLauncher().explain(
+        make_host("w-0"),
+        stderr='Defaulted container "proxy" out of: proxy, main, first (init)\nsh: python3: not found',
+        stdout="",
+        code=127,
+        python="python3",
+        cause="x",
+    )
+    assert said.reason.endswith("in proxy, the default container: give --container main")
