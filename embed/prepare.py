@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from netprobe.core.errors import InputError
 from netprobe.core.numeric.distances import checked_distances
 from netprobe.core.numeric.medians import median
+from netprobe.core.text import listed
 
 # Two directions whose mean is more than this above the smaller, and more than those of most pairs are, are
 # taken for one good reading and one disturbed one: disturbances only ever add delay.
@@ -54,7 +55,7 @@ def check_matrix(distance_s: NDArray[np.float64]) -> NDArray[np.float64]:
     lonely = np.flatnonzero(~(known | known.T).any(axis=1))
     if len(matrix) > 1 and len(lonely):
         raise InputError(
-            f"no measured distance for host number {', '.join(map(str, lonely))}; leave such hosts out"
+            f"no measured distance for host number {listed([str(at) for at in lonely], 8)}; leave such hosts out"
         )
     return matrix
 

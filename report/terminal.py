@@ -123,6 +123,10 @@ def _cells(mark: int, count: int, shades: str, gap: str) -> tuple[str, str]:
     return shades[mark] * 2 * count, _COLOURS[mark]
 
 
+GROUPS_SHOWN = 64
+RANKS_SHOWN = 64
+
+
 def group_table(map_: Map) -> Table:
     """One row a group: its hosts, its leader, and how near they are (or what goodput they have)."""
     distance = (map_.distance + map_.distance.T) / 2
@@ -136,7 +140,7 @@ def group_table(map_: Map) -> Table:
     table.add_column("across", justify="right")
     table.add_column("leader", overflow="fold")
     table.add_column("hosts", overflow="fold")
-    for group in map_.groups:
+    for group in map_.groups[:GROUPS_SHOWN]:
         inside = [index[name] for name in group.hosts]
         members = set(inside)
         across = [i for i in placed if i not in members]
@@ -150,13 +154,18 @@ def group_table(map_: Map) -> Table:
             group.leader,
             fold_names(group.hosts),
         )
+    if len(map_.groups) > GROUPS_SHOWN:
+        more = map_.groups[GROUPS_SHOWN:]
+        names = [name for group in more for name in group.hosts]
+        what = f"{len(more)} more groups, all in the map"
+        table.add_row("..", str(len(names)), "-", "-", what, fold_names(names))
     if map_.unplaced:
         table.add_row("none", str(len(map_.unplaced)), "-", "-", "-", fold_names(map_.unplaced))
     return table
 
 
 def fold_names(names: Sequence[str], most: int = 16) -> str:
-    """Names on a line, the tail of a long list counted."""
+    """Names on a line, the tail of a long list counted; the document has them all."""
     more = f" .. and {len(names) - most} more" if len(names) > most else ""
     return " ".join(names[:most]) + more
 
@@ -176,7 +185,8 @@ def order_text(plan: OrderPlan) -> str:
         line += ": your order is already as good"
     if plan.crossings is not None and plan.crossings_given is not None:
         line += f"; ring hops between groups: {plan.crossings_given} before, {plan.crossings} after"
-    lines = [f"order, rank 0 first: {fold_names(plan.order, 64)}", line, *_compared(plan)]
+    rest = f" (all {len(plan.order)} in the plan)" if len(plan.order) > RANKS_SHOWN else ""
+    lines = [f"order, rank 0 first: {fold_names(plan.order, RANKS_SHOWN)}{rest}", line, *_compared(plan)]
     if plan.left_out:
         lines.append(f"left out, since they are not placed on the map: {fold_names(plan.left_out)}")
     return "\n".join(lines)

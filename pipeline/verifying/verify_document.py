@@ -17,6 +17,7 @@ from netprobe.core.documents.verify import (
     Verify,
 )
 from netprobe.core.hosts import plain_host
+from netprobe.core.text import listed
 from netprobe.pipeline.verifying.verify_case import Case, ScheduleCase
 from netprobe.verify.correlate import correlate
 from netprobe.verify.ratio import outcome_of
@@ -154,7 +155,7 @@ def _warnings(case: Case | ScheduleCase, outcome: VerifyOutcome, options: Verify
             f"buffers of {size_bytes} bytes were run, and predictions are of the plan's {priced} bytes"
         )
     if case.plan.left_out:
-        found.append(f"left out by the plan, for they had no reading: {', '.join(case.plan.left_out[:8])}")
+        found.append(f"left out by the plan, for they had no reading: {listed(case.plan.left_out, 8)}")
     if outcome.contenders is not None and outcome.hosts and case.orders:
         chosen, ran = len(outcome.contenders.surveyed), len({one.order for one in outcome.record.survey})
         why = "there are no more" if chosen else "all orders cost the same by the map"

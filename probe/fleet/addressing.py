@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host
 from netprobe.core.system.name_lookup import resolve_name
+from netprobe.core.text import listed
 from netprobe.probe.fleet.connection import AddressEntry
 from netprobe.probe.fleet.networks import by_shared_network, network_notes
 from netprobe.probe.records.options import ScanOptions
@@ -108,7 +109,7 @@ def choose_addresses(
     for address, names in _shared(addresses).items():
         for name in names:
             del addresses[name]
-            others = ", ".join(n for n in names if n != name)
+            others = listed([n for n in names if n != name])
             failures[name] = f"its address {address} is that of {others} too"
     asked = options.subnet is not None or options.interface is not None
     return Chosen(

@@ -81,6 +81,20 @@ def test_long_lists_are_folded() -> None:
     assert fold_names([str(i) for i in range(20)], most=3) == "0 1 2 .. and 17 more"
 
 
+def test_lists_of_a_large_fleet_are_shortened_and_told_to_be_so() -> None:
+    scan, _ = rack_scan((3, 3), seed=3)
+    map_ = map_scan(scan)
+    plan = plan_order(map_)
+    names = [f"node{i}" for i in range(490)]
+    text = order_text(plan.model_copy(update={"order": names}))
+    assert ".. and 426 more (all 490 in the plan)" in text and "node100" not in text
+    assert "in the plan" not in order_text(plan)
+    (group, *_) = map_.groups
+    many = map_.model_copy(update={"groups": [group.model_copy(update={"id": f"g{i}"}) for i in range(490)]})
+    table = printed(group_table(many), width=200)
+    assert len(table.splitlines()) <= 70 and "426 more groups, all in the map" in table
+
+
 def test_a_cell_of_a_shrunken_heat_map_is_the_median_of_what_is_known() -> None:
     rng = np.random.default_rng(1)
     for n, step in ((7, 2), (9, 3), (5, 4)):

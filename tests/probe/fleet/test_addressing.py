@@ -115,6 +115,13 @@ def test_two_hosts_at_one_address_both_fail() -> None:
     assert chosen.failures["a"] == "its address 10.9.0.9 is that of b too"
 
 
+def test_hosts_at_one_address_are_counted_where_they_are_many() -> None:
+    names = [f"h{i}" for i in range(490)]
+    given = [make_host(name, address="10.0.0.1") for name in names]
+    reports = {name: [entry("10.0.0.1")] for name in names}
+    assert choose(given, reports).failures["h0"].endswith("that of h1, h2, h3, h4 and 485 more too")
+
+
 def test_local_agents_get_loopback_addresses_of_their_own() -> None:
     names = [f"h{i}" for i in range(300)]
     chosen = choose(hosts_named(*names), {name: [] for name in names}, local=True)
