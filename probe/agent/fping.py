@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Answer = tuple[dict[str, Any], None]
 
 PROGRAM = "fping"
-ALSO_IN = ("/usr/sbin", "/usr/local/sbin")
+ALSO_IN = ("/usr/sbin", "/usr/local/sbin", "/sbin")
 """Where some systems keep it, and a login that is not an administrator's does not look."""
 VERSION_S = 5.0
 TRY_MS = "200"
