@@ -43,6 +43,7 @@ ERROR_ESTIMATE = 0x4000 | 16 << 8 | 1
 _LAYOUT = (TLV_TOKEN, 16, TLV_TIMESTAMP_INFORMATION, 4, TLV_FOLLOW_UP, 16)
 _TLVS_OUT = struct.Struct("!BBH16s BBHBBBB BBHIIIB3x")
 _PROBE = struct.Struct("!I8s2sH28x xBH16s xBH4x xBH16x")
+_NUMBER_AND_STAMP = struct.Struct("!III")
 _PROBE_BASE = struct.Struct("!IIIHH28x")
 _REPLY = struct.Struct("!IIIHHIII8s2s2xB3x BBH16s BBHBBBB BBHIIIB3x")
 _TLV = struct.Struct("!BBH")
@@ -59,6 +60,12 @@ def build_probe(seq: int, ssid: int, sent_ns: int, token: bytes) -> bytes:
         flag, TLV_TIMESTAMP_INFORMATION, 4, 0, 0, 0, 0,
         flag, TLV_FOLLOW_UP, 16, 0, 0, 0, 0,
     )  # fmt: skip
+
+
+def restamp_probe(probe: bytearray, seq: int, sent_ns: int) -> None:
+    """Make another probe of the same series out of what ``build_probe`` made."""
+    seconds, ns = divmod(sent_ns, _NS)
+    _NUMBER_AND_STAMP.pack_into(probe, 0, seq, seconds & 0xFFFFFFFF, ns)
 
 
 def build_large_probe(seq: int, ssid: int, sent_ns: int, token: bytes, length: int) -> bytes:

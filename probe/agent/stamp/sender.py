@@ -89,6 +89,7 @@ class Series:
         self.collect_at = 0
         self.collect_by = 0
         self.pending = {}  # type: dict[int, int]
+        self.probe = bytearray(packet.build_probe(0, ssid, 0, token))
         self.sock = stamping.udp_socket(address)
         try:
             bind_source(self.sock, source, avoid)
@@ -193,7 +194,8 @@ class Series:
         now = time.time_ns()
         self.readings.sent(seq, now, monotonic)
         try:
-            self.sock.send(packet.build_probe(seq, self.ssid, now, self.token))
+            packet.restamp_probe(self.probe, seq, now)
+            self.sock.send(self.probe)
         except OSError as error:
             self.readings.withdraw(seq)
             self._note_error(error)

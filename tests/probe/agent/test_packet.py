@@ -30,6 +30,15 @@ def test_a_probe_has_the_layout_of_the_rfcs() -> None:
     assert data[72:76] == bytes([0x80, 7, 0, 16]) and data[76:92] == bytes(16)
 
 
+@given(u32, u32, times, times)
+def test_a_probe_that_is_made_of_another_one_is_as_a_new_one(
+    first: int, seq: int, before: int, now: int
+) -> None:
+    data = bytearray(packet.build_probe(first, 0x1234, before, TOKEN))
+    packet.restamp_probe(data, seq, now)
+    assert bytes(data) == packet.build_probe(seq, 0x1234, now, TOKEN)
+
+
 def test_a_reply_has_the_layout_of_the_rfcs() -> None:
     sent = packet.build_probe(7, 0x1234, 5 * 10**9 + 6, TOKEN)
     probe = packet.parse_probe(sent, TOKEN)
