@@ -293,7 +293,16 @@ def test_a_full_disk_costs_no_measurement(small_disk: Path, monkeypatch: pytest.
     elsewhere.mkdir()
     monkeypatch.setenv("TMPDIR", str(elsewhere))
     done = netprobe(
-        "scan", "--hosts", "h[1-5]", "--via", "local", "--only", "scan", "--out", str(small_disk / "out")
+        "scan",
+        "--hosts",
+        "h[1-5]",
+        "--via",
+        "local",
+        "--full-visits",
+        "--only",
+        "scan",
+        "--out",
+        str(small_disk / "out"),
     )
     assert done.returncode == 2
     assert "warning: the journal ends here, it cannot be written: No space left on device" in done.stderr

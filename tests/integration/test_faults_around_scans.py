@@ -87,7 +87,9 @@ def test_a_killed_scan_goes_on_and_a_host_that_was_booted_is_measured_anew(
 ) -> None:
     out = tmp_path / "out"
     journal = out / "scan.journal.jsonl"
-    argv = scan_of(lab, "--interval", "0.003", "--only", "scan", "--out", str(out), "--quiet")
+    argv = scan_of(
+        lab, "--interval", "0.003", "--full-visits", "--only", "scan", "--out", str(out), "--quiet"
+    )
     running = subprocess.Popen([sys.executable, "-m", "netprobe", *argv])
     try:
         assert wait_until(lambda: journal.exists() and journal.read_bytes().count(b'{"visit"') >= 8, 60)
