@@ -294,3 +294,15 @@ def test_lab_exec_runs_the_program_on_the_host_wherever_it_is_named() -> None:
         assert _host_and_words(None, words) == ("h1", ["true", "--host"])
     assert _host_and_words("h1", ["true"]) == ("h1", ["true"])
     assert _host_and_words(None, ["--", "true"]) == (None, ["true"])
+
+
+def test_after_a_scan_of_a_lab_nothing_is_started_on_its_hosts(tmp_path: Path) -> None:
+    from types import SimpleNamespace
+
+    from netprobe.cli.commands.scan_output import next_command
+
+    exported = SimpleNamespace(command="mpirun --hostfile x", path=tmp_path / "hostfile", order="")
+    chain: Any = SimpleNamespace(folder=tmp_path, exported=exported, plan=object(), map=object(), score=None)
+    assert next_command(chain) == "mpirun --hostfile x"
+    chain.score = object()  # there is one of labs alone, whose hosts are gone by now
+    assert next_command(chain).startswith(f"netprobe eval {tmp_path / 'map.json'} --truth")
