@@ -111,3 +111,29 @@ def test_verify_with_mpi_finds_the_racks_faster_than_a_stride(tmp_path: Path) ->
     found = load_document(Verify, tmp_path / "verify.json")
     assert found.parameters["library"].startswith("Open MPI")
     assert [one.name for one in found.orders] == ["proposed", "given"]
+
+
+@pytest.mark.parametrize("algorithm", ["default", *ALGORITHMS])
+def test_the_algorithm_is_forced_by_parameters_that_the_default_has_none_of(
+    algorithm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Open MPI's tuned component has to come first and to look at its rules, or a forced algorithm is ignored."""
+    started: list[list[str]] = []
+
+    def start(_: object, name: str, argv: list[str]) -> None:
+        started.append(argv)
+        raise LibraryError(name)
+
+    monkeypatch.setattr("netprobe.verify.libraries.mpi.shutil.which", lambda _: "/usr/bin/mpirun")
+    monkeypatch.setattr("netprobe.verify.libraries.mpi.ProcessGroup.start", start)
+    library = MpiLibrary(all_here, mca=["btl=tcp,self"])
+    with pytest.raises(LibraryError, match="mpirun"), library.open([make_host("a")], algorithm=algorithm):
+        pass
+    (argv,) = started
+    pairs = {argv[at + 1]: argv[at + 2] for at, word in enumerate(argv) if word == "--mca"}
+    assert pairs.pop("btl") == "tcp,self"
+    if algorithm == "default":
+        assert pairs == {}
+    else:
+        assert pairs.pop("coll_tuned_priority") == "100" and pairs.pop("coll_tuned_use_dynamic_rules") == "1"
+        assert pairs == ALGORITHMS[algorithm]

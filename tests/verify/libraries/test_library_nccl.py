@@ -60,6 +60,7 @@ def test_tables_of_older_releases_are_read() -> None:
         (HEAD + TAIL, "no table"),
         (HEAD + ROW.replace("171.72      0", "171.72      7") + "\n" + TAIL, "wrongly: 7"),
         (HEAD + ROW + "\n# Out of bounds values : 3 FAILED\n", "wrongly: 3"),
+        (HEAD + ROW.replace("171.72  171.72", "fast  171.72", 1) + "\n" + TAIL, "no table"),
         (HEAD.replace("Rank  1", "Rank  0") + ROW, "two hosts for rank 0.*MPI=1"),
         (HEAD.replace("Rank  1", "Rank  2") + ROW, "every rank"),
     ],
@@ -102,10 +103,17 @@ echo '{ROW}'
     tests = NcclTests(all_slots, mca=["btl=tcp,self"], program="/opt/all_reduce_perf")
     with tests.open(hosts, algorithm="tree") as session:
         assert session.time_all_reduce((1, 0), 32 << 20, 60) == pytest.approx(195.40e-6)
+        # It rounds a size down to a multiple of its ranks: the only row is what was measured.
+        assert session.time_all_reduce((1, 0), (32 << 20) + 4, 60) == pytest.approx(195.40e-6)
+        mpirun.write_text(
+            script.replace("echo '", "echo '1024 256 float sum -1 9.0 1 1 0 9.0 1 1 0'; echo '")
+        )
+        assert session.time_all_reduce((1, 0), 32 << 20, 60) == pytest.approx(195.40e-6)
+        assert session.time_all_reduce((1, 0), 1024, 60) == pytest.approx(9.0e-6)
     words = said.read_text()
     assert "--map-by seq" in words and "--mca btl tcp,self -x NCCL_ALGO=Tree /opt/all_reduce_perf" in words
     assert "-b 33554432 -e 33554432" in words
-    assert [line.split()[0] for line in words.splitlines() if line[0] in "ab"] == ["b", "a", "a"]
+    assert [line.split()[0] for line in words.splitlines() if line[0] in "ab"] == ["b", "a", "a"] * 4
 
 
 def test_a_program_that_is_none_is_refused() -> None:
