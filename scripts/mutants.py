@@ -52,6 +52,7 @@ class Verdict:
 
     mutation: Mutation
     by: str | None
+    difference: str
 
 
 def tests_of(folder: str) -> list[str]:
@@ -106,11 +107,11 @@ def traced(tree: Path, folder: str) -> list[Test]:
     return [Test(name=name, seconds=s, functions=frozenset(f)) for name, s, f in json.loads(out.read_text())]
 
 
-def drawn(folder: str, count: int, seed: int) -> list[Mutation]:
+def drawn(tree: Path, folder: str, count: int, seed: int) -> list[Mutation]:
     """``count`` mutations of the folder, or all where there are fewer."""
     kinds: dict[str, list[Mutation]] = {}
-    for path in sorted((ROOT / folder).rglob("*.py")):
-        for mutation in mutations_of(path.read_text(encoding="utf-8"), str(path.relative_to(ROOT))):
+    for path in sorted((tree / folder).rglob("*.py")):
+        for mutation in mutations_of(path.read_text(encoding="utf-8"), str(path.relative_to(tree))):
             kinds.setdefault(mutation.kind, []).append(mutation)
     rng = random.Random(seed)
     for found in kinds.values():
@@ -131,6 +132,7 @@ def tried(mutation: Mutation, tree: Path, tests: list[Test], limit_s: float) -> 
     calling = sorted((t for t in tests if mutation.function in t.functions), key=lambda t: t.seconds)
     others = sorted((t for t in tests if mutation.function not in t.functions), key=lambda t: t.seconds)
     end = time.monotonic() + limit_s
+    changed = mutation.difference(original, LINES_A_MUTANT)
     path.write_text(mutation.applied(original), encoding="utf-8")
     remove_compiled(path)
     try:
@@ -139,8 +141,8 @@ def tried(mutation: Mutation, tree: Path, tests: list[Test], limit_s: float) -> 
             names.write_text("\n".join(test.name for test in some) + "\n", encoding="utf-8")
             code = pytest_in(tree, [f"@{names}"], max(end - time.monotonic(), 5.0))
             if code != 0:
-                return Verdict(mutation=mutation, by="time" if code is None else "a test")
-        return Verdict(mutation=mutation, by=None)
+                return Verdict(mutation=mutation, by="time" if code is None else "a test", difference=changed)
+        return Verdict(mutation=mutation, by=None, difference=changed)
     finally:
         path.write_text(original, encoding="utf-8")
         remove_compiled(path)
@@ -166,14 +168,14 @@ def main() -> None:
     )
     asked = parser.parse_args()
     folder = asked.folder.strip("/")
-    mutations = drawn(folder, asked.count, asked.seed)
-    if not mutations:
-        raise SystemExit(f"{folder} holds nothing to change")
     with tempfile.TemporaryDirectory(prefix="netprobe-mutants-") as place:
         free: Queue[Path] = Queue()
         for number in range(asked.parallel):
             free.put(copy_of_tree(Path(place) / str(number) / "netprobe-tree"))
         tree = free.get()
+        mutations = drawn(tree, folder, asked.count, asked.seed)
+        if not mutations:
+            raise SystemExit(f"{folder} holds nothing to change")
         tests = traced(tree, folder)
         free.put(tree)
         took = sum(test.seconds for test in tests)
@@ -193,11 +195,9 @@ def main() -> None:
 
         with ThreadPoolExecutor(asked.parallel) as pool:
             verdicts = list(pool.map(one, mutations))
-    survivors = [verdict.mutation for verdict in verdicts if verdict.by is None]
-    for mutation in survivors:
-        print(
-            f"\n{mutation}\n{mutation.difference((ROOT / mutation.path).read_text(encoding='utf-8'), LINES_A_MUTANT)}"
-        )
+    survivors = [verdict for verdict in verdicts if verdict.by is None]
+    for verdict in survivors:
+        print(f"\n{verdict.mutation}\n{verdict.difference}")
     killed = len(verdicts) - len(survivors)
     late = sum(verdict.by == "time" for verdict in verdicts)
     print(
