@@ -149,6 +149,8 @@ def main() -> None:
     options = parser.parse_args()
     first = CHOOSING if options.choosing else REPORTED
     noise_table(options.noise, first, options.algorithm or list(ALGORITHMS))
+    if not options.draws:
+        return
     if options.data is None:
         sys.exit("the second table needs real data: --data FOLDER, or NETPROBE_DATA")
     far_table(Path(options.data), options.draws, first)

@@ -87,10 +87,12 @@ def held_out_costs(
         prices.append(_prices(strategy, disturbed, [orders for _, orders in made]))
     array = np.array(prices)
     kinds = list(made[0][1])
+    # Where either of two gains may speak for an order, each has half of the chance to be wrong (Bonferroni).
+    tests = 2 if strategy.sum_decides_ties else 1
     return HeldOutCosts(
         costs=dict(zip(kinds, array[0, 0].tolist())),
-        gains=_gains(kinds, array[:, 0], len(noise)),
-        hop_sums=_gains(kinds, array[:, 1], len(noise)) if strategy.sum_decides_ties else {},
+        gains=_gains(kinds, array[:, 0], len(noise), tests),
+        hop_sums=_gains(kinds, array[:, 1], len(noise), tests) if strategy.sum_decides_ties else {},
     )
 
 
@@ -114,7 +116,7 @@ def _disturbed(unseen: LinkCost, noise: FloatMatrix, rng: np.random.Generator) -
     return LinkCost(alpha_s=unseen.alpha_s * np.exp(more + more.T))
 
 
-def _gains(kinds: Sequence[str], prices: FloatMatrix, differences: int) -> dict[str, Gain]:
+def _gains(kinds: Sequence[str], prices: FloatMatrix, differences: int, tests: int) -> dict[str, Gain]:
     """Of (1 + DRAWS, K) prices, the first row as read and the original order's first."""
     found = {}
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -124,15 +126,15 @@ def _gains(kinds: Sequence[str], prices: FloatMatrix, differences: int) -> dict[
         if not np.isfinite(log_ratio[:, at]).all():
             continue  # links that cost nothing have no ratio
         deviation = float(drawn.std(ddof=1)) * math.sqrt(1.0 + FOLDS_ALIKE) if len(drawn) else 0.0
-        reach = deviation * _quantile(max(differences - 1, 1)) if deviation else 0.0
+        reach = deviation * _quantile(max(differences - 1, 1), tests) if deviation else 0.0
         found[kind] = Gain(
             ratio=math.exp(middle), low=math.exp(middle - reach), high=math.exp(middle + reach)
         )
     return found
 
 
-def _quantile(degrees: int) -> float:
-    """Student's, two-sided."""
+def _quantile(degrees: int, tests: int) -> float:
+    """Student's, two-sided, for one of so many tests."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(degrees, (1.0 + COVERAGE) / 2.0))
+    return float(stdtrit(degrees, 1.0 - (1.0 - COVERAGE) / 2.0 / tests))
