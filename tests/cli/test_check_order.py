@@ -205,7 +205,7 @@ def test_other_hosts_and_aliases_are_refused_and_equal_costs_are_no_fault(
         ("a target=h\nb target=h\nc\nd\ne\n", "have the same target 'h'"),
         ("a 10.0.0.9\nb\nc\nd\ne\n", "has the address 10.0.0.2, and 10.0.0.9"),
         ("a launcher_name=h\nb launcher_name=h\nc\nd\ne\n", "two hosts have the launcher name 'h'"),
-        ("a launcher_name=fd00::1\nb\nc\nd\ne\n", "mpirun would misread the launcher name 'fd00::1'"),
+        ("a launcher_name=fe80::1\nb\nc\nd\ne\n", "mpirun would misread the launcher name 'fe80::1'"),
         ("a launcher_name=h.x\nb launcher_name=h.y\nc\nd\ne\n", "for one host: give them launcher_name="),
     ):
         given.write_text(text)

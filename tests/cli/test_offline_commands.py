@@ -263,7 +263,7 @@ def test_an_export_that_cannot_be_leaves_no_file(done: Path, capsys: pytest.Capt
     plan, map_ = str(done / "plan.json"), str(done / "map.json")
     hosts = done / "hosts"
     names = [host["name"] for host in json.loads((done / "map.json").read_text())["hosts"]]
-    hosts.write_text("".join(f"{name} launcher_name=fd00::{at}\n" for at, name in enumerate(names)))
+    hosts.write_text("".join(f"{name} launcher_name=fe80::{at}\n" for at, name in enumerate(names)))
     before = sorted(done.iterdir())
     for argv, what in (
         (["hostfile", plan, "--format", "rankfile", "--hosts", str(hosts)], "mpirun would misread"),

@@ -238,10 +238,18 @@ def test_a_lab_without_root_is_one_line_and_makes_nothing(
 def test_a_name_the_launcher_would_misread_is_refused_before_the_scan(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    args = ["scan", "--hosts", "a_1,b_2", "--via", "local", "--out", str(tmp_path / "out")]
-    assert run(args) == 2
-    assert "a_1" in capsys.readouterr().err
+    args = ["scan", "--hosts", "007,b_2", "--via", "local", "--out", str(tmp_path / "out")]
+    assert run([*args, "--format", "openmpi"]) == 2
+    assert "'007'" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+    # Who named no format has a scan, and is told.
+    assert run(args) == 0
+    said = capsys.readouterr()
+    assert (
+        "warning: no hostfile for openmpi: mpirun would misread the launcher name '007'"
+        in said.out + said.err
+    )
+    assert (tmp_path / "out" / "hostfile.plain").read_text().split() == ["007", "b_2"]
 
 
 def test_what_force_replaces_is_kept_aside(tmp_path: Path) -> None:
