@@ -5,6 +5,7 @@
     bounds/       what no ring costs less than                                           (numbers in, numbers out)
     costs/        what an order costs each algorithm of a collective                     (numbers in, numbers out)
     schedule/     plans of kind ``schedule``: contract, transfers, actions, proof, builders
+    auto/         schedules chosen for a network, by the simulator
     registry.py   the kinds of plans, load_plan, parse_plan
 
 A new kind of plan is a module that ends with one ``register`` call and is imported here.

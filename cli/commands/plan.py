@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from netprobe.cli.commands.plan_two_level import two_level
 from netprobe.cli.lazy import commands
 from netprobe.cli.options.algorithms import ALGORITHMS_LISTED
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
@@ -150,6 +151,9 @@ def order(
         output.say(terminal.order_text(result), f"wrote {path}", f"next: {_export_command(path)}")
     output.result(plan_summary(result) | {"file": str(path)})
     return 0
+
+
+app.command("2lha")(two_level)
 
 
 def _export_command(plan: Path) -> str:

@@ -1,0 +1,95 @@
+"""``netprobe plan 2lha``: map.json -> plan.json of kind schedule."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from netprobe.cli.options.schedules import (
+    CapacityOption,
+    HostsOption,
+    MapArgument,
+    OutOption,
+    SizeOption,
+    chunk_bytes_of,
+    schedule_summary,
+    tried_rows,
+)
+from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
+
+GroupingOption = Annotated[
+    str,
+    typer.Option(
+        "--grouping",
+        metavar="WHICH",
+        help="natural: the map's groups; sqrt: PLink's, balanced; nested: its outer tiers; best: the fastest by the "
+        "simulator.",
+    ),
+]
+ChunkOption = Annotated[
+    str, typer.Option("--chunk", metavar="SIZE", help="64KB, another size, or auto: the fastest of several.")
+]
+ChannelsOption = Annotated[
+    int, typer.Option("--channels", min=1, max=64, help="Connections a pair of hosts; chunks take turns.")
+]
+
+
+def two_level(
+    map_file: MapArgument,
+    out: OutOption = None,
+    hosts: HostsOption = None,
+    capacity: CapacityOption = None,
+    size: SizeOption = "100MB",
+    grouping: GroupingOption = "best",
+    chunk: ChunkOption = "auto",
+    channels: ChannelsOption = 1,
+    seed: SeedOption = 0,
+    force: ForceOption = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> int:
+    """Plan two-level hierarchical aggregation (2LHA) on the map's groups."""
+    from netprobe.cli.options.numerics import load_numerics
+
+    load_numerics()
+    from netprobe.core.documents.capacity import Capacity
+    from netprobe.core.documents.document import load_document
+    from netprobe.core.documents.map import Map
+    from netprobe.formats import input_files, load_hosts
+    from netprobe.pipeline import files
+    from netprobe.pipeline.planning.plan_two_level import TwoLevelRequest, plan_two_level
+    from netprobe.probe.methods.goodput_options import parse_size
+
+    path = out or map_file.parent / files.PLAN
+    request = TwoLevelRequest(
+        hosts=load_hosts(hosts) if hosts is not None else None,
+        size_bytes=parse_size(size).bytes,
+        grouping=grouping,
+        chunk_bytes=chunk_bytes_of(chunk),
+        channels=channels,
+        seed=seed,
+    )
+    document = load_document(Map, map_file)
+    measured = load_document(Capacity, capacity) if capacity is not None else None
+    inputs = [map_file, *([] if capacity is None else [capacity])]
+    inputs += input_files(hosts) if hosts is not None else []
+    files.prepare_file(path, kind="plan", force=force, inputs=inputs)
+    planned = plan_two_level(document, request, capacity=measured)
+    files.save(planned.plan, path)
+
+    output = Output(json=json, quiet=quiet)
+    if not (json or quiet):
+        from netprobe.report.schedule import schedule_text, tried_table, unknown_text
+
+        output.say(tried_table(planned.tried, request.size_bytes, timed=planned.decides), "")
+        output.say(schedule_text(planned.plan), *unknown_text(planned.unknown), f"wrote {path}")
+    output.result(
+        schedule_summary(planned.plan)
+        | {
+            "tried": tried_rows(planned.tried, request.size_bytes),
+            "unknown": list(planned.unknown),
+            "file": str(path),
+        }
+    )
+    return 0

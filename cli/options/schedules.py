@@ -1,0 +1,66 @@
+"""Options that the commands which plan schedules share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+MapArgument = Annotated[Path, typer.Argument(metavar="MAP", help="A map.json.")]
+OutOption = Annotated[
+    Path | None, typer.Option("--out", "-o", help="File to write (plan.json in the map's folder).")
+]
+HostsOption = Annotated[
+    str | None, typer.Option("--hosts", help="Hosts in their original order (the map's own otherwise).")
+]
+SizeOption = Annotated[
+    str, typer.Option("--size", metavar="SIZE", help="The buffer on each host that is planned for.")
+]
+CapacityOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--capacity",
+        metavar="CAPACITY",
+        help="A capacity.json: what hosts and uplinks carry. Without one goodput or latency decides, as far as it can.",
+    ),
+]
+
+
+def chunk_bytes_of(text: str) -> int | None:
+    """``64KB`` or another size; None for ``auto``. Raises InputError. 64KB is PLink's: 65,536 bytes."""
+    from netprobe.core.units import parse_size_bytes
+    from netprobe.plan.auto.candidates import CHUNK_BYTES
+
+    if text == "auto":
+        return None
+    return CHUNK_BYTES if text in ("64KB", "64kB") else parse_size_bytes(text)
+
+
+def tried_rows(tried: Any, size_bytes: int) -> list[dict[str, Any]]:
+    """The table of candidates in ``--json``."""
+    rows = []
+    for one in tried:
+        found, candidate = one.prediction, one.candidate
+        row: dict[str, Any] = {
+            "algorithm": candidate.algorithm,
+            "order": candidate.order_name,
+            "grouping": None if candidate.groups is None else candidate.groups.name,
+            "groups": None if candidate.groups is None else [len(ranks) for ranks in candidate.groups.ranks],
+            "pieces": candidate.pieces(size_bytes),
+            "chunk_bytes": candidate.chunk_bytes,
+            "channels": candidate.channels,
+            "at_least_s": one.at_least_s,
+        }
+        rows.append(row | ({} if found is None else found.model_dump()))
+    return rows
+
+
+def schedule_summary(plan: Any) -> dict[str, Any]:
+    """The fields of a schedule in ``--json``."""
+    keys = {
+        "kind", "algorithm", "size_bytes", "order", "groups", "grouping", "channels", "predictions", "advice",
+        "left_out", "safe_under",
+    }  # fmt: skip
+    summary: dict[str, Any] = plan.model_dump(include=keys)
+    return summary

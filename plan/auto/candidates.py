@@ -1,0 +1,145 @@
+"""What can be chosen: an algorithm, the order of its ranks, groups, chunks and channels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from netprobe.core.documents.capacity import Capacity
+from netprobe.core.errors import InputError
+from netprobe.core.units import size_text
+from netprobe.plan.auto.master_shares import MasterShares, master_shares
+from netprobe.plan.schedule.builders import build
+from netprobe.plan.schedule.builders.two_level import hierarchical, two_level
+from netprobe.plan.schedule.program import MAX_CHANNELS
+from netprobe.plan.schedule.schedule import Schedule
+from netprobe.plan.simulate.network import pooled_rates
+from netprobe.probe.agent.collective.program import MAX_CHUNKS, MAX_RANKS
+
+CHUNK_BYTES = 64 * 1024
+"""Of 2LHA: PLink's."""
+TUNED_BYTES = (CHUNK_BYTES, 4 * CHUNK_BYTES, 16 * CHUNK_BYTES, 64 * CHUNK_BYTES)
+MOST_TRANSFERS = 1 << 21
+"""Of one schedule: what is built and proved in a few seconds."""
+GROUPED = frozenset({"2lha", "hierarchical"})
+GIVEN = "original"
+"""The name of the original order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Groups:
+    """Groups of ranks (in the original order), how they were formed, and who adds up how much, where that is known."""
+
+    name: str
+    ranks: tuple[tuple[int, ...], ...]
+    shares: MasterShares | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """An algorithm on an order. ``blocks`` is how many equal pieces the buffer is cut into (2LHA: chunks).
+
+    ``chunk_bytes`` is set where the number of pieces follows from the size: one for so many bytes.
+    """
+
+    algorithm: str
+    order: tuple[str, ...]
+    order_name: str = GIVEN
+    groups: Groups | None = None
+    chunk_bytes: int | None = None
+    channels: int = 1
+    _built: dict[int, Schedule] = field(default_factory=dict, repr=False, compare=False, hash=False)
+
+    def pieces(self, size_bytes: int) -> int:
+        """Into how many blocks a buffer of so many bytes is cut."""
+        if self.chunk_bytes is None:
+            return self.channels
+        return max(self.channels, math.ceil(size_bytes / self.chunk_bytes))
+
+    def transfers(self, size_bytes: int) -> int:
+        """About how many transfers its schedule has."""
+        return 2 * len(self.order) * self.pieces(size_bytes)
+
+    def schedule(self, size_bytes: int) -> Schedule:
+        """The schedule for a buffer of ``size_bytes``. Raises InputError where it would be too large."""
+        count = self.pieces(size_bytes)
+        if count not in self._built:
+            self._check(count, size_bytes)
+            self._built.clear()
+            self._built[count] = self._build(count)
+        return self._built[count]
+
+    def _build(self, count: int) -> Schedule:
+        if self.groups is None:
+            return build(self.algorithm, len(self.order), self.channels, count)
+        if self.algorithm == "hierarchical":
+            return hierarchical(self.groups.ranks, channels=self.channels, blocks=count)
+        shares = self.groups.shares
+        return two_level(
+            self.groups.ranks,
+            count,
+            weights=None if shares is None else shares.hosts,
+            group_weights=None if shares is None else shares.groups,
+            channels=self.channels,
+        )
+
+    def _check(self, count: int, size_bytes: int) -> None:
+        if not 1 <= self.channels <= MAX_CHANNELS:
+            raise InputError(f"{self.channels} channels: 1 to {MAX_CHANNELS} are allowed")
+        if len(self.order) > MAX_RANKS:
+            raise InputError(f"{len(self.order)} hosts: {MAX_RANKS} at most can run a schedule")
+        if count > MAX_CHUNKS or (
+            self.chunk_bytes is not None and self.transfers(size_bytes) > MOST_TRANSFERS
+        ):
+            least = math.ceil(size_bytes / min(MAX_CHUNKS, MOST_TRANSFERS // (2 * len(self.order))))
+            raise InputError(
+                f"{size_text(size_bytes)} in chunks of {self.chunk_bytes} B are {count} chunks among "
+                f"{len(self.order)} hosts, more than a schedule holds: give --chunk {least}B or more"
+            )
+
+
+def two_level_candidates(
+    order: Sequence[str], groups: Groups, size_bytes: int, *, chunk_bytes: int | None, channels: int = 1
+) -> list[Candidate]:
+    """2LHA on ``groups`` with chunks of ``chunk_bytes``, or with each size worth trying (None).
+
+    Those are TUNED_BYTES as far as the buffer is larger, and a chunk a host.
+    """
+    base = Candidate(
+        algorithm="2lha", order=tuple(order), groups=groups, chunk_bytes=chunk_bytes, channels=channels
+    )
+    if chunk_bytes is not None:
+        return [base]
+    sizes = {size for size in TUNED_BYTES if size < size_bytes}
+    sizes |= {max(1, math.ceil(size_bytes / len(order)))}
+    made = [replace(base, chunk_bytes=size, _built={}) for size in sorted(sizes)]
+    fitting = [one for one in made if one.transfers(size_bytes) <= MOST_TRANSFERS]
+    return fitting or made[-1:]
+
+
+def with_shares(
+    name: str, groups: Sequence[Sequence[str]], order: Sequence[str], capacity: Capacity | None
+) -> Groups:
+    """``groups`` of host names as ranks of ``order``; masters shared by what hosts and uplinks carry, where known.
+
+    The uplink of a part of a measured group counts with its share of the hosts, that of several with their sum.
+    """
+    place = {host: rank for rank, host in enumerate(order)}
+    ranks = tuple(tuple(place[host] for host in members) for members in groups)
+    if capacity is None:
+        return Groups(name=name, ranks=ranks)
+    rates = pooled_rates(capacity.resources)
+    own = [min(rates[f"tx:{host}"], rates[f"rx:{host}"]) for host in order]
+    group_of = {host: group for group in capacity.groups for host in group.hosts}
+    uplinks = []
+    for members in groups:
+        crossed = {group_of[host].id: group_of[host] for host in members}
+        total = 0.0
+        for group in crossed.values():
+            ends = [rates.get(f"{kind}:{group.id}") for kind in ("up", "down")]
+            known = [end for end in ends if end is not None]
+            part = sum(host in set(members) for host in group.hosts) / len(group.hosts)
+            total += part * min(known) if known and len(group.hosts) > 1 else math.inf
+        uplinks.append(total if len(groups) > 1 else math.inf)
+    return Groups(name=name, ranks=ranks, shares=master_shares(ranks, own, uplinks))

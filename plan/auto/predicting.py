@@ -1,0 +1,108 @@
+"""What the simulator says of a candidate, and what it cannot take less than."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from netprobe.core.documents.schedule_plan import Prediction
+from netprobe.plan.auto.candidates import Candidate
+from netprobe.plan.auto.known import KnownNetwork
+from netprobe.plan.schedule.schedule import Schedule
+from netprobe.plan.simulate.simulate import Job, joined, least_s, simulate
+
+BOUND = 0.97
+"""The simulator is within so much of every event, and so a bound counts only so much."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """Seconds: by the capacities as read, at best, and at worst (None: nothing bounds it)."""
+
+    time_s: float
+    low_s: float
+    high_s: float | None
+
+    def surely_below(self, other: Interval) -> bool:
+        """Whether the two do not overlap, this one being the lower."""
+        return self.high_s is not None and self.high_s < other.low_s
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """A candidate and what the simulator says of it; without a prediction, what it takes at least."""
+
+    candidate: Candidate
+    prediction: Prediction | None
+    at_least_s: float | None = None
+
+
+def time_of(known: KnownNetwork, candidate: Candidate, size_bytes: int) -> float:
+    """Seconds that a buffer of ``size_bytes`` takes."""
+    return simulate(known.network, [_job(candidate, size_bytes)]).time_s
+
+
+def interval_of(
+    known: KnownNetwork, candidate: Candidate, size_bytes: int, time_s: float | None = None
+) -> Interval:
+    """The same with what the capacities leave open. Above `PACKET_BYTES` latencies alone bound nothing from above."""
+    job = _job(candidate, size_bytes)
+    network = known.network
+    middle = simulate(network, [job]).time_s if time_s is None else time_s
+    if not known.decides(size_bytes):
+        return Interval(time_s=middle, low_s=middle, high_s=None)
+    if network.certain:
+        return Interval(time_s=middle, low_s=middle, high_s=middle)
+    ends = [simulate(network.with_capacity(end), [job]).time_s for end in (network.high, network.low)]
+    return Interval(time_s=middle, low_s=min(*ends, middle), high_s=max(*ends, middle))
+
+
+def bound_s(known: KnownNetwork, candidate: Candidate, size_bytes: int, latency_s: float) -> float:
+    """No more than what a buffer takes: its latencies alone (`latency_of`), or the fullest resource alone."""
+    return BOUND * max(latency_s, least_s(known.network, _job(candidate, size_bytes)))
+
+
+def latency_of(known: KnownNetwork, candidate: Candidate, size_bytes: int) -> float:
+    """Seconds of an empty buffer: nothing waits for bytes."""
+    schedule = joined(candidate.schedule(size_bytes), 1)
+    return simulate(known.network, [Job(schedule=schedule, order=candidate.order, size_bytes=0)]).time_s
+
+
+def prediction_of(known: KnownNetwork, candidate: Candidate, size_bytes: int) -> Prediction:
+    """The figures of a candidate, as a document has them."""
+    job = _job(candidate, size_bytes)
+    run = simulate(known.network, [job])
+    interval = interval_of(known, candidate, size_bytes, run.time_s)
+    exact = interval.high_s is not None and interval.low_s == interval.high_s
+    busiest = run.busiest
+    return Prediction(
+        size_bytes=size_bytes,
+        time_s=run.time_s,
+        low_s=None if exact else interval.low_s,
+        high_s=None if exact else interval.high_s,
+        basis=known.basis,
+        busiest=None if busiest is None or not busiest[1] else busiest[0],
+        utilisation=None if busiest is None or not busiest[1] else busiest[1],
+        bytes_on_wire=job.schedule.sent_bytes(size_bytes),
+        bytes_across_groups=bytes_across(known, job.schedule, candidate.order, size_bytes),
+        steps=job.schedule.steps,
+    )
+
+
+def bytes_across(
+    known: KnownNetwork, schedule: Schedule, order: tuple[str, ...], size_bytes: int
+) -> int | None:
+    """Payload between hosts of different groups of the map; None where there are no two groups."""
+    ids = known.network.group_of
+    if len(set(ids)) < 2:
+        return None
+    number = {name: i for i, name in enumerate(sorted(set(ids)))}
+    own = np.array([number[ids[known.network.index(name)]] for name in order])
+    every, at = schedule.expanded(), schedule.boundaries(size_bytes)
+    crosses = own[every.src] != own[every.dst]
+    return int((at[every.last] - at[every.first])[crosses].sum())
+
+
+def _job(candidate: Candidate, size_bytes: int) -> Job:
+    return Job(schedule=candidate.schedule(size_bytes), order=candidate.order, size_bytes=size_bytes)

@@ -1,0 +1,103 @@
+"""Schedules in a terminal: what was tried and what it should take, and the plan that came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.table import Table
+
+from netprobe.core.documents.schedule_plan import Prediction, SchedulePlan
+from netprobe.core.units import count, seconds_text, size_text
+from netprobe.plan.auto.candidates import Candidate
+from netprobe.plan.auto.predicting import Tried
+from netprobe.report.terminal import fold_names
+
+ROWS_SHOWN = 24
+_COLUMNS = (
+    "algorithm", "order", "groups", "pieces", "channels", "time", "interval", "steps", "on the wire", "across groups",
+    "busiest",
+)  # fmt: skip
+_LEFT = frozenset({"algorithm", "order", "groups", "busiest"})
+
+
+def tried_table(tried: Sequence[Tried], size_bytes: int, *, timed: bool = True) -> Table:
+    """A row a candidate, the chosen one first. Without ``timed`` no times: nothing says what bytes take."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    shown = [
+        name
+        for name in _COLUMNS
+        if (timed or name not in ("time", "interval", "busiest"))
+        and (name != "channels" or any(one.candidate.channels > 1 for one in tried))
+        and (name != "order" or len({one.candidate.order_name for one in tried}) > 1)
+        and (name != "interval" or any(_interval(one.prediction) for one in tried))
+    ]
+    for name in shown:
+        table.add_column(name, justify="left" if name in _LEFT else "right", overflow="fold")
+    for one in tried[:ROWS_SHOWN]:
+        cells = _cells(one, size_bytes)
+        table.add_row(*(cells[name] for name in shown))
+    if len(tried) > ROWS_SHOWN:
+        table.add_row(f".. and {len(tried) - ROWS_SHOWN} more", *[""] * (len(shown) - 1))
+    return table
+
+
+def _cells(one: Tried, size_bytes: int) -> dict[str, str]:
+    candidate, found = one.candidate, one.prediction
+    cells = dict.fromkeys(_COLUMNS, "")
+    cells |= {
+        "algorithm": candidate.algorithm,
+        "order": candidate.order_name,
+        "groups": _groups(candidate),
+        "pieces": str(candidate.pieces(size_bytes)),
+        "channels": str(candidate.channels),
+        "time": f">{seconds_text(one.at_least_s)}" if found is None else seconds_text(found.time_s),
+    }
+    if found is None:
+        return cells
+    return cells | {
+        "interval": _interval(found),
+        "steps": str(found.steps),
+        "on the wire": size_text(found.bytes_on_wire),
+        "across groups": "" if found.bytes_across_groups is None else size_text(found.bytes_across_groups),
+        "busiest": "" if found.busiest is None else f"{found.busiest} {found.utilisation or 0:.0%}",
+    }
+
+
+def _groups(candidate: Candidate) -> str:
+    if candidate.groups is None:
+        return ""
+    sizes = sorted(map(len, candidate.groups.ranks))
+    of = str(sizes[0]) if sizes[0] == sizes[-1] else f"{sizes[0]}-{sizes[-1]}"
+    return f"{candidate.groups.name} {len(sizes)} of {of}"
+
+
+def _interval(found: Prediction | None) -> str:
+    if found is None or found.low_s is None:
+        return ""
+    return f"{seconds_text(found.low_s)} to {'?' if found.high_s is None else seconds_text(found.high_s)}"
+
+
+def schedule_text(plan: SchedulePlan) -> str:
+    """What a plan of kind schedule is: its algorithm, groups, pieces, and what the figures say."""
+    chunks = count(int(plan.weights[:, 0].sum()), "chunk")
+    channels = "" if plan.channels == 1 else f" over {count(plan.channels, 'connection')} a pair of hosts"
+    lines = [
+        f"{plan.algorithm} among {count(len(plan.order), 'host')} in {chunks}{channels}: proved for {_models(plan)}"
+    ]
+    if plan.groups:
+        sizes = ", ".join(str(len(group)) for group in plan.groups)
+        lines.append(f"{count(len(plan.groups), 'group')} ({plan.grouping}) of {sizes}")
+    if plan.advice is not None:
+        lines.append(plan.advice)
+    if plan.left_out:
+        lines.append(f"left out, since they are not placed on the map: {fold_names(plan.left_out)}")
+    return "\n".join(lines)
+
+
+def _models(plan: SchedulePlan) -> str:
+    return ", ".join(plan.safe_under) or "no model of buffers"
+
+
+def unknown_text(unknown: Sequence[str]) -> list[str]:
+    """What could not be told, a line each."""
+    return [f"not known: {text}" for text in unknown]
