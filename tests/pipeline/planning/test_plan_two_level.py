@@ -26,29 +26,27 @@ from tests.properties import examples
     st.lists(st.integers(1, 4), min_size=1, max_size=4),
     st.integers(0, 2),
     st.sampled_from(["latency", "goodput", "capacity"]),
-    st.floats(1e3, 1e9),
-    st.floats(1e3, 1e9),
-    st.integers(1, 5_000_000),
-    st.sampled_from(["natural", "sqrt", "best"]),
-    st.sampled_from([None, 1 << 16, 1 << 20]),
-    st.integers(1, 3),
+    st.tuples(st.floats(1e3, 1e9), st.floats(1e3, 1e9)),
+    st.builds(
+        TwoLevelRequest,
+        size_bytes=st.integers(1, 5_000_000),
+        grouping=st.sampled_from(["natural", "sqrt", "best"]),
+        chunk_bytes=st.sampled_from([None, 1 << 16, 1 << 20]),
+        channels=st.integers(1, 3),
+    ),
     st.integers(0, 999),
 )
 def test_every_plan_proves(
     sizes: list[int],
     unplaced: int,
     what: str,
-    host: float,
-    uplink: float,
-    size: int,
-    grouping: str,
-    chunk: int | None,
-    channels: int,
+    rates: tuple[float, float],
+    request: TwoLevelRequest,
     seed: int,
 ) -> None:
+    (host, uplink), size = rates, request.size_bytes
     map_ = made_map(sizes, unplaced=unplaced, goodput=host if what == "goodput" else None, seed=seed)
     capacity = made_capacity(map_, host=host, uplink=uplink) if what == "capacity" else None
-    request = TwoLevelRequest(size_bytes=size, grouping=grouping, chunk_bytes=chunk, channels=channels)
     plan = plan_two_level(map_, request, capacity=capacity).plan
     schedule, _, proof = proved_schedule(plan)
     assert schedule.name == "2lha" and proof.issue_order and plan.safe_under
