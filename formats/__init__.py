@@ -6,6 +6,7 @@ load.py        hosts from what --hosts takes: a file, a list, or a source such a
 detect.py      which format a text is in; refused where two formats would give different hosts
 hostfiles/     hosts in rank order, as launchers read them: Open MPI, MPICH, Slurm, torchrun, DeepSpeed, ...
 host_lists/    hosts as batch systems and inventories list them: Slurm, PBS, LSF, Ansible, Kubernetes pods
+schedules/     schedules as others run or draw them: MSCCL XML, action lists, SVG
 topologies/    where hosts are: Slurm's topology files, Kubernetes labels, topograph, DLRover
 rank_output/   a program whose ranks say where they run, and the reader of what it printed
 matrix/        matrices of latency or bandwidth that others measured
@@ -31,15 +32,18 @@ from netprobe.formats.hostfiles.ranks import slots_of
 from netprobe.formats.load import input_files, load_hosts
 from netprobe.formats.registry import (
     FORMATS,
+    SCHEDULE_FORMATS,
     TOPOLOGY_FORMATS,
     exported_names,
     format_named,
+    schedule_format_named,
     topology_format_named,
     writer_named,
 )
 
 __all__ = [
     "FORMATS",
+    "SCHEDULE_FORMATS",
     "TOPOLOGY_FORMATS",
     "Format",
     "TopologyFormat",
@@ -64,6 +68,7 @@ __all__ = [
     "read_pbs_nodefile",
     "read_plain_list",
     "read_slurm_nodelist",
+    "schedule_format_named",
     "slots_of",
     "slurm_hosts",
     "topology_format_named",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from netprobe.core.documents.schedule_plan import SchedulePlan
 from netprobe.core.hosts import Host
 
 
@@ -74,4 +75,15 @@ class TopologyFormat:
     summary: str
     write: TopologyWriter
     places: str
+    file: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleFormat:
+    """One foreign form of a schedule."""
+
+    name: str
+    summary: str
+    write: Callable[[SchedulePlan], str]
+    """Raises InputError for what the format cannot say."""
     file: str

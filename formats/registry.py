@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from netprobe.core.errors import InputError
-from netprobe.formats.format import Format, TopologyFormat, Writer
+from netprobe.formats.format import Format, ScheduleFormat, TopologyFormat, Writer
 from netprobe.formats.host_lists import ansible, lsf, pbs, slurm
 from netprobe.formats.hostfiles import (
     deepspeed,
@@ -17,6 +17,7 @@ from netprobe.formats.hostfiles import (
     slurm_hostfile,
     torchrun,
 )
+from netprobe.formats.schedules import json_actions, msccl, svg
 from netprobe.formats.topologies import (
     dlrover,
     kubernetes_labels,
@@ -90,3 +91,16 @@ def topology_format_named(name: str) -> TopologyFormat:
     if name not in TOPOLOGY_FORMATS:
         raise InputError(f"unknown format {name[:60]!r}: known are {', '.join(sorted(TOPOLOGY_FORMATS))}")
     return TOPOLOGY_FORMATS[name]
+
+
+SCHEDULE_FORMATS: dict[str, ScheduleFormat] = {
+    entry.name: entry for entry in (msccl.SCHEDULE_FORMAT, json_actions.SCHEDULE_FORMAT, svg.SCHEDULE_FORMAT)
+}
+"""Schedules, written."""
+
+
+def schedule_format_named(name: str) -> ScheduleFormat:
+    """Raises InputError that lists the known ones."""
+    if name not in SCHEDULE_FORMATS:
+        raise InputError(f"no schedule format {name[:60]!r}: known are {', '.join(SCHEDULE_FORMATS)}")
+    return SCHEDULE_FORMATS[name]

@@ -10,10 +10,18 @@ from pathlib import Path
 from netprobe.core.documents.document import check_same_hosts
 from netprobe.core.documents.map import Map
 from netprobe.core.documents.plan import OrderPlan, Plan
+from netprobe.core.documents.schedule_plan import SchedulePlan
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host
 from netprobe.core.text import listed, one_line
-from netprobe.formats import FORMATS, format_named, slots_of, topology_format_named, writer_named
+from netprobe.formats import (
+    FORMATS,
+    format_named,
+    schedule_format_named,
+    slots_of,
+    topology_format_named,
+    writer_named,
+)
 from netprobe.pipeline.mapping.nesting import nested_switches
 
 FORMAT_OF_VIA = {"slurm": "slurm-hostfile"}
@@ -56,7 +64,7 @@ def export_hostfile(
     distributes the ranks to hosts with several slots in turn. ``require_all`` refuses a plan in which a host has no
     rank. Raises InputError for a plan of another kind, an unknown format, or what the format cannot express.
     """
-    if not isinstance(plan, OrderPlan):
+    if not isinstance(plan, (OrderPlan, SchedulePlan)):
         raise InputError(f"a plan of kind {plan.kind!r} has no single rank order to export")
     by_name = named_hosts(plan.hosts, hosts, source="plan")
     ranked = [by_name[name] for name in plan.order]
@@ -103,6 +111,19 @@ def usual_format(
             )
             return name, tuple(f"{fault}{written}" for fault in faults[:1])
     return None, tuple(faults[:1])
+
+
+def export_schedule(plan: Plan, *, format_name: str = "json") -> Exported:
+    """A schedule in another program's form, proved again before it is written.
+
+    Raises InputError for a plan of another kind, an unknown format, or what the format cannot express.
+    """
+    entry = schedule_format_named(format_name)
+    if not isinstance(plan, SchedulePlan):
+        raise InputError(
+            f"a plan of kind {plan.kind!r} is no schedule: netprobe export hostfile writes a rank order"
+        )
+    return Exported(text=entry.write(plan), command=None, order=entry.summary, path=Path(entry.file))
 
 
 def export_topology(

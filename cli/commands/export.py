@@ -1,4 +1,4 @@
-"""``netprobe export``: plan.json -> a launcher's own file, map.json -> a scheduler's."""
+"""``netprobe export``: plan.json -> a launcher's own file or another program's schedule, map.json -> a scheduler's."""
 
 from __future__ import annotations
 
@@ -31,6 +31,9 @@ TopologyFormatOption = Annotated[
     typer.Option(
         "--format", "-f", help="slurm-conf, slurm-yaml, slurm-block, kubernetes, topograph, or dlrover."
     ),
+]
+ScheduleFormatOption = Annotated[
+    str, typer.Option("--format", "-f", help="msccl (XML for GPUs), json (action lists), or svg (a drawing).")
 ]
 RequireAllOption = Annotated[
     bool, typer.Option("--require-all", help="Refuse where a host is left out, rather than warn.")
@@ -125,6 +128,28 @@ def topology(
     exported = export_topology(document, format_name=format_, hosts=given, require_all=require_all)
     inputs = [map_file, *(input_files(hosts) if hosts is not None else [])]
     _write(exported, path, inputs, format_, "topology", force, Output(json=json, quiet=quiet))
+    return 0
+
+
+@app.command("schedule")
+def schedule(
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan.json of kind schedule.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="File to write (its usual name in the plan's folder).")
+    ] = None,
+    format_: ScheduleFormatOption = "json",
+    force: ForceOption = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> int:
+    """Write a schedule as another program runs it, or as a drawing."""
+    from netprobe.formats import schedule_format_named
+    from netprobe.pipeline.exporting import export_schedule
+    from netprobe.plan import load_plan
+
+    path = out or plan.parent / schedule_format_named(format_).file
+    exported = export_schedule(load_plan(plan), format_name=format_)
+    _write(exported, path, [plan], format_, "schedule", force, Output(json=json, quiet=quiet))
     return 0
 
 

@@ -34,7 +34,7 @@ FEATURES = frozenset({"apply", "paths", "rates", "relays"})
 MOST_PARTS = 1 << 16
 MOST_WEIGHT = 1 << 40
 _REMEMBERED = 16
-_PROVED: OrderedDict[str, tuple[Schedule, CollectiveProgram, Proof]] = OrderedDict()
+_PROVED: OrderedDict[str, tuple[CollectiveProgram, Proof]] = OrderedDict()
 
 
 def proved_schedule(plan: SchedulePlan) -> tuple[Schedule, CollectiveProgram, Proof]:
@@ -46,10 +46,11 @@ def proved_schedule(plan: SchedulePlan) -> tuple[Schedule, CollectiveProgram, Pr
     key = digest_of(schedule)
     if key not in _PROVED:
         program = compile_schedule(schedule)
-        _PROVED[key] = (schedule, program, prove(program, schedule.contract))
+        _PROVED[key] = (program, prove(program, schedule.contract))
         while len(_PROVED) > _REMEMBERED:
             _PROVED.popitem(last=False)
-    return _PROVED[key]
+    # Shares of the buffer are no part of the proof: the schedule is this plan's own.
+    return schedule, *_PROVED[key]
 
 
 @dataclass(frozen=True, kw_only=True)

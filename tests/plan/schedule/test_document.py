@@ -49,8 +49,12 @@ def test_large_tables_go_to_the_side_file(tmp_path: Path) -> None:
     read = load_plan(tmp_path / "plan.json")
     assert isinstance(read, SchedulePlan)
     assert np.array_equal(read.templates[0].transfers, plan.templates[0].transfers)
-    # What was proved is not proved again.
+    # What was proved is not proved again, and shares of the buffer stay each plan's own.
     assert proved_schedule(read)[1] is proved_schedule(plan)[1]
+    other = parse_plan(spoil(dump(plan), ["weights"], [[1, 3], [63, 1]]), source="plan.json")
+    assert isinstance(other, SchedulePlan)
+    assert proved_schedule(other)[1] is proved_schedule(plan)[1]
+    assert proved_schedule(other)[0].weights().tolist() == [3, *[1] * 63]
 
 
 def test_a_relay_and_its_feature_are_named() -> None:
