@@ -84,7 +84,7 @@ def refuse_host_slots(hosts: tuple[Host, ...], *, source: str | None) -> None:
             if ":" in value and not is_ip_address(value):
                 raise HostsError(
                     f"{value[:60]!r} is neither a name nor an IPv6 address: a list of LSF's is read as lsf:LIST or "
-                    "lsf:FILE, and hosts in a list of netprobe's stand between commas",
+                    "lsf:FILE, and hosts in a list of netprobe's are separated by commas",
                     source=source,
                 )
 

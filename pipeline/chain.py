@@ -309,7 +309,7 @@ def run_chain_on_lab(
     on_stage: Callable[[Stage], None] = lambda _stage: None,
 ) -> Chain:
     """The chain on a lab that is made for it and always removed; scored against the truth."""
-    # This Python rather than whatever python3 the PATH finds: the lab's hosts are this machine.
+    # This Python rather than the python3 that PATH finds: the lab's hosts are this machine.
     python = options.scan.python or shlex.quote(sys.executable)
     options = replace(options, scan=replace(options.scan, python=python))
     with lab_.temporary(spec, seed=options.seed) as made:

@@ -44,7 +44,7 @@ class Exported:
 
     @property
     def hint(self) -> str:
-        """What is worth saying beside the command; empty for Open MPI's, whose command says it all."""
+        """What is worth saying with the command; empty for Open MPI's, whose command says it all."""
         return "" if self.path.name == FORMATS["openmpi"].file else self.order
 
 
@@ -105,7 +105,7 @@ def usual_format(
         except InputError as error:
             faults.append(f"no {format_named(name).file} for {name}: {error}")
         else:
-            # The first is what the user would have; that another one was tried too is no news.
+            # The first is what the user would have; that another one was tried too is nothing new.
             written = (
                 f" ({format_named(name).file} is written instead; --format names others)" if faults else ""
             )
@@ -121,7 +121,7 @@ def export_schedule(plan: Plan, *, format_name: str = "json") -> Exported:
     entry = schedule_format_named(format_name)
     if not isinstance(plan, SchedulePlan):
         raise InputError(
-            f"a plan of kind {plan.kind!r} is no schedule: netprobe export hostfile writes a rank order"
+            f"a plan of kind {plan.kind!r} is not a schedule: netprobe export hostfile writes a rank order"
         )
     return Exported(text=entry.write(plan), command=None, order=entry.summary, path=Path(entry.file))
 

@@ -18,7 +18,7 @@ SCAN, MAP, PLAN = "scan.json", "map.json", "plan.json"
 CAPACITY = "capacity.json"
 VERIFY = "verify.json"
 SAMPLES, JOURNAL, TRUTH = "scan.samples.npz", "scan.journal.jsonl", "truth.json"
-# An order in any format: one that an earlier scan left beside a new plan would be another plan's.
+# An order in any format: one that an earlier scan left next to a new plan would be another plan's.
 ORDERS = exported_names()
 OURS = (SCAN, "scan.json.npz", SAMPLES, JOURNAL, MAP, "map.json.npz", CAPACITY, PLAN, *ORDERS, TRUTH, VERIFY)
 OLD = ".old"

@@ -10,7 +10,7 @@ What Open MPI 4.1.4 and 5.0.11 do, tried with both:
   it has cores, so a host of one rank is written ``slots=1``.
 - without ``--bind-to none`` 5.0 stops where ranks outnumber cores, and both pin a rank to one core or socket.
 - a line with ``max_slots=`` and no ``slots=`` counts as so many slots, on the first line of its host.
-- what it makes of names stands in core/openmpi_names.py: some are refused here, and some need one option more,
+- what it makes of names is in core/openmpi_names.py: some are refused here, and some need one option more,
   which the file's comment and the command of ``export`` give.
 - CR LF line ends are a parse error of mpirun's; the reader here accepts them.
 """

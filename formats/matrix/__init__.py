@@ -11,7 +11,7 @@ table.py       a square table: CSV or white space, with or without names
 npy.py         NumPy's .npy
 names.py       names of tables as names of hosts
 triangle.py    a table of which only half was printed
-long.py        a line a reading: source, destination, value
+long.py        one line per reading: source, destination, value
 markup.py      tables of Markdown, HTML and terminals, as rows of cells
 nested.py      JSON, as rows of cells
 mpigraph.py    the output of mpiGraph

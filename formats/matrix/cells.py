@@ -15,7 +15,7 @@ MISSING = frozenset(
 )
 """What people write for a missing cell, in lower case."""
 MISSING_READINGS = MISSING | {"fail", "failed", "lost", "error", "no reply", "no answer", "no data", "nil"}
-"""The same, and words that could be names elsewhere, where only a reading can stand."""
+"""The same, and words that could be names elsewhere, where only a reading can be."""
 POINT, COMMA = ".", ","
 _NUMBER = frozenset("0123456789+-.eE")
 _WRITTEN = re.compile(
@@ -35,7 +35,7 @@ class Written:
     """A number as it is written.
 
     digits: without signs for thousands that can be nothing else. decimal: the mark that must be its decimal one, None
-    where nothing tells. either: whether its only mark could stand for decimals or for thousands.
+    where nothing tells. either: whether its only mark could mean decimals or thousands.
     """
 
     digits: str
@@ -92,8 +92,8 @@ def written(text: str) -> Written | None:
     return Written(digits=sign + body, exponent=exponent, unit=unit, decimal=decimal, either=either)
 
 
-def _marks(body: str, marks: list[str], told: bool) -> tuple[str | None, bool]:
-    """The decimal mark, and whether the only mark may be either. ``told``: something else shows that it is decimal."""
+def _marks(body: str, marks: list[str], is_decimal: bool) -> tuple[str | None, bool]:
+    """The decimal mark, and whether the only mark may be either. ``is_decimal``: something else shows that it is decimal."""
     if not marks:
         return None, False
     last = marks[-1]
@@ -102,13 +102,13 @@ def _marks(body: str, marks: list[str], told: bool) -> tuple[str | None, bool]:
         ok = marks.count(last) == 1 and _GROUPS.fullmatch(head) is not None
         return (last, False) if ok else (None, False)
     if len(marks) == 1:
-        either = not told and _GROUPS.fullmatch(body) is not None
+        either = not is_decimal and _GROUPS.fullmatch(body) is not None
         return (None if either else last), either
     return (COMMA if last == POINT else POINT, False) if _GROUPS.fullmatch(body) else (None, False)
 
 
 def unit_of(name: str) -> Unit | None:
-    """The unit of a word behind a number; None where it is none."""
+    """The unit of a word behind a number; None where it is not a unit."""
     try:
         return unit_named(_OTHER_NAMES.get(name, _OTHER_NAMES.get(name.lower(), name)))
     except InputError:

@@ -1,4 +1,4 @@
-"""The long form: a line a reading, with source, destination and value; CSV or white space, header or not.
+"""The long form: one line per reading, with source, destination and value; CSV or white space, header or not.
 
 Readings of one link are pooled. A pair whose other direction is not there has one direction.
 """

@@ -78,7 +78,9 @@ def _ranks(cells: Sequence[str]) -> list[tuple[str, int]]:
     hosts = [host for host, _ in ranks]
     if len(set(hosts)) < len(hosts):
         twice = next(host for host in hosts if hosts.count(host) > 1)
-        raise InputError(f"host {one_line(twice, 60)!r} has several ranks: run mpiGraph with one a host")
+        raise InputError(
+            f"host {one_line(twice, 60)!r} has several ranks: run mpiGraph with one rank per host"
+        )
     return ranks
 
 

@@ -1,4 +1,4 @@
-"""Names as people write them in tables, made names that launchers take: ``US East (N. Example)`` is none."""
+"""Names as people write them in tables, made names that launchers take: ``US East (N. Example)`` is not valid."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A CSV of nccl-tests that were run on each pair of hosts: a line a run, the hosts as a Slurm node list.
+"""A CSV of nccl-tests that were run on each pair of hosts: one line per run, the hosts as a Slurm node list.
 
 The columns are those that the collectors of such sweeps write: ``nodes`` (``n[001,003]``), the test and the
-number of GPUs a host, and bus bandwidths whose names end in ``_GBs``: 10^9 bytes a second, as nccl-tests has
-them. A run has no direction: its reading counts for both. The bus bandwidth of several GPUs a host is that of all
+number of GPUs per host, and bus bandwidths whose names end in ``_GBs``: 10^9 bytes a second, as nccl-tests has
+them. A run has no direction: its reading counts for both. The bus bandwidth of several GPUs per host is that of all
 their connections together.
 """
 

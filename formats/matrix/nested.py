@@ -1,6 +1,6 @@
-"""JSON that holds a matrix: objects in objects by source and destination, rows beside a list of names, or records.
+"""JSON that holds a matrix: objects in objects by source and destination, rows next to a list of names, or records.
 
-The one part of a document that can be a matrix is taken, wherever it stands. Several are refused until ``--column``
+The one part of a document that can be a matrix is taken, wherever it is. Several are refused until ``--column``
 names the key of one.
 """
 
@@ -78,7 +78,7 @@ def _records(data: Any) -> list[Row] | None:
 
 
 def _matrices(data: Any, place: str, column: str | None, depth: int = 0) -> Iterator[tuple[str, list[Row]]]:
-    """Each part of a document that can be a matrix, with where it stands."""
+    """Each part of a document that can be a matrix, with its place."""
     if depth > _DEEPEST:
         return
     if isinstance(data, list):
@@ -103,7 +103,7 @@ def _is_rows(data: Sequence[Any]) -> bool:
 
 
 def _names_for(data: dict[str, Any], size: int) -> list[str] | None:
-    """The only list of as many different words beside a matrix."""
+    """The only list of as many different words next to a matrix."""
     lists = [
         value
         for value in data.values()

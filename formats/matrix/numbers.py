@@ -1,4 +1,4 @@
-"""The cells of a table as numbers of one unit. What a comma means is told by the file as a whole, or refused."""
+"""The cells of a table as numbers of one unit. What a comma means follows from the file as a whole, or is refused."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def numbers(rows: Sequence[Row], *, decimal: str | None = None, where: str = "li
     """Rows of the same length as numbers.
 
     decimal: one of DECIMALS, for files that do not show it. where: what the numbers of the rows count. Raises
-    InputError naming the row of the first cell that is no number, that could be two, or that has no unit beside others.
+    InputError naming the row of the first cell that is not a number, that could be two, or that has no unit where others have one.
     """
     values = [[_plain(text) for text in cells] for _, cells in rows]
     odd = list(_odd(rows, values, where))
@@ -100,8 +100,8 @@ def _put(
                     o.text,
                     "may have decimals or thousands: give --decimal comma, or --decimal point",
                 )
-            (told,) = shown
-            mark = told or POINT
+            (decimal_mark,) = shown
+            mark = decimal_mark or POINT
             guided.append(o)
         value = o.number.value(mark)
         if value is None:

@@ -39,7 +39,7 @@ class ReadOptions:
 
     format: one of FORMATS, or auto. zeros: ``refuse`` a zero off the diagonal, or ``missing``. column, select: of
     the long form, of JSON and of NCCL sweeps. decimal: ``point`` or ``comma`` where the file does not show it. hosts:
-    the names that are hosts, whatever they are called. Raises InputError for any other word.
+    the names that are hosts, even those that look like summaries. Raises InputError for any other word.
     """
 
     format: str = AUTO

@@ -1,6 +1,6 @@
-"""Rows and columns that sum up the others (mean, max, total ..): they are no hosts.
+"""Rows and columns that sum up the others (mean, max, total ..): they are not hosts.
 
-One is left out, and that is said, where its name and its numbers both show what it is, or where its name stands on one
+One is left out, and that is said, where its name and its numbers both show what it is, or where its name is on one
 side of the table only. Where one shows it and the other does not it is refused, for a host may be called ``max``;
 ``--hosts`` with that name settles it.
 """
@@ -59,8 +59,8 @@ def kind_of_summary(name: str) -> str | None:
 def without_summaries(readings: ForeignMatrix, hosts: Collection[str] | None) -> ForeignMatrix:
     """The readings without rows and columns that sum up the others; a note names each.
 
-    hosts: names that are hosts whatever they are called; a summary's name that is none of them is no host. Raises
-    InputError where it cannot be told.
+    hosts: names that are hosts, even those that look like summaries; any other summary's name is not a host. Raises
+    InputError where that cannot be decided.
     """
     if readings.names is None and hosts is not None:
         return readings
@@ -76,7 +76,7 @@ def hosts_among(
 ) -> tuple[list[int], str | None]:
     """The places of the hosts, and a sentence on what is left out; None where nothing is.
 
-    values: (N, N), the diagonal NaN. Raises InputError where it cannot be told.
+    values: (N, N), the diagonal NaN. Raises InputError where that cannot be decided.
     """
     known = frozenset(hosts or ())
     kinds = {i: kind for i, name in enumerate(names) if name not in known and (kind := kind_of_summary(name))}
@@ -106,7 +106,7 @@ def check_side(name: str, numbers: NDArray[np.float64], values: FloatMatrix, *, 
     kind = kind_of_summary(name) or "mean"
     if not _agrees(numbers, values if by_row else values.T, kind):
         raise InputError(
-            f"{one_line(name, 60)!r} stands on one side of the table only, and its numbers are not the {kind} of the "
+            f"{one_line(name, 60)!r} is on one side of the table only, and its numbers are not the {kind} of the "
             "others: remove it"
         )
 

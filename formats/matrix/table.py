@@ -66,7 +66,7 @@ def read_table(
 
 
 def _readings(text: str, separator: str | None) -> Iterator[list[Row]]:
-    """The rows as the first line suggests, and then by every other mark that stands in the text.
+    """The rows as the first line suggests, and then by every other mark in the text.
 
     A decimal comma must not be taken for what separates cells, nor a blank in a name.
     """
@@ -90,7 +90,7 @@ def of_rows(
 ) -> ForeignMatrix:
     """The matrix of rows of cells. ``where`` is what their numbers count.
 
-    hosts: the names that are hosts, whatever they are called. Raises InputError naming a row.
+    hosts: the names that are hosts, even those that look like summaries. Raises InputError naming a row.
     """
     if rows and all(cells[-1:] == [""] for _, cells in rows) and _split(rows) is None:
         rows = [(number, cells[:-1]) for number, cells in rows]  # a separator that ends each line
@@ -131,7 +131,7 @@ def of_rows(
 def _checked(
     sides: Sequence[_Side], found: FloatMatrix, values: FloatMatrix, order: list[int] | None
 ) -> list[str]:
-    """A sentence on what is named on one side only and left out. Raises InputError where it is no summary."""
+    """A sentence on what is named on one side only and left out. Raises InputError where it is not a summary."""
     for side, row in zip(sides, found):
         cells = row if side.by_row or order is None else row[order]
         check_side(side.name, cells, values, by_row=side.by_row)

@@ -1,7 +1,7 @@
 """Triangles: tables of which each line has one cell more, or one less, than the one before.
 
 People print one where both directions of a pair are one number. A triangle is made whole from its half, and the scan
-says so. Whether its first or last cells are the diagonal is told by zeros or missing cells there.
+says so. Whether its first or last cells are the diagonal is shown by zeros or missing cells there.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from netprobe.plan.schedule.program import KIND_NAMES
 
 
 def write_actions(plan: SchedulePlan) -> str:
-    """``{algorithm, collective, chunks: [weights], ranks: [{rank, host, actions: [..]}]}``, a rank a line.
+    """``{algorithm, collective, chunks: [weights], ranks: [{rank, host, actions: [..]}]}``, one rank per line.
 
     An action has ``kind``, ``chunks`` [first, end), of messages ``peer``, ``channel`` and of receives ``reduces``, and
     ``after``: places in the same list that it waits for.

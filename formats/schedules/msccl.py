@@ -29,7 +29,7 @@ Line = tuple[int, int, int]
 
 
 def write_msccl(plan: SchedulePlan) -> str:
-    """The XML of a plan. Raises InputError naming what MSCCL cannot say."""
+    """The XML of a plan. Raises InputError naming what MSCCL cannot express."""
     schedule, program, _ = proved_schedule(plan)
     if schedule.contract.collective != "all_reduce" or plan.requires:
         what = ", ".join(plan.requires) or schedule.contract.collective
@@ -115,7 +115,7 @@ def _check_blocks(rank: int, blocks: dict[Line, int]) -> None:
             if peers > MOST_BLOCKS_A_CHANNEL:
                 raise InputError(
                     f"rank {rank} {what} {peers} ranks over channel {channel}: MSCCL has at most "
-                    f"{MOST_BLOCKS_A_CHANNEL} thread blocks a channel for that"
+                    f"{MOST_BLOCKS_A_CHANNEL} thread blocks per channel for that"
                 )
 
 

@@ -101,7 +101,7 @@ def _blocks(gpu: ElementTree.Element, rank: int, gpus: int, source: str) -> tupl
         where = f"{source}: gpu {rank}, thread block {at}"
         send, recv = (_whole(block, key, where, low=-1) for key in ("send", "recv"))
         if _whole(block, "id", where, low=0) != at or max(send, recv) >= gpus or rank in (send, recv):
-            raise InputError(f"{where}: an id, or a peer that is none of the other gpus")
+            raise InputError(f"{where}: an id, or a peer that is not one of the other gpus")
         steps: list[Step] = []
         for step in block.findall("step"):
             kind = step.get("type", "")
@@ -114,7 +114,7 @@ def _blocks(gpu: ElementTree.Element, rank: int, gpus: int, source: str) -> tupl
                 )
             buffers = [step.get(key, "i") for key in ("srcbuf", "dstbuf")]
             if not set(buffers) <= set("ios"):
-                raise InputError(f"{where}: step {len(steps)} names a buffer that is none of i, o, s")
+                raise InputError(f"{where}: step {len(steps)} names a buffer other than i, o, s")
             numbers = [_whole(step, key, where, low=0) for key in ("srcoff", "dstoff", "cnt")]
             depid, deps = (_whole(step, key, where, low=-1) for key in ("depid", "deps"))
             steps.append(Step(kind, buffers[0], numbers[0], buffers[1], numbers[1], numbers[2], depid, deps))
@@ -123,7 +123,7 @@ def _blocks(gpu: ElementTree.Element, rank: int, gpus: int, source: str) -> tupl
         for own in one.steps:
             if own.depid >= len(made) or (own.depid >= 0 and own.deps >= len(made[own.depid].steps)):
                 raise InputError(
-                    f"{source}: gpu {rank}: a step waits for a thread block or step that is not there"
+                    f"{source}: gpu {rank}: a step waits for a thread block or step that does not exist"
                 )
     lines = [
         (kind, peer, b.channel) for b in made for kind, peer in (("s", b.send), ("r", b.recv)) if peer >= 0

@@ -2,7 +2,7 @@
 
 Source: topology.conf(5), section topology/block: blocks of consecutive lines are joined to larger ones, the first of
 ``BlockSizes`` is that of a base block, which no block may have fewer nodes than, and each further size is a power of
-two times it. Groups of the same enclosing group stand next to each other, so that they are joined first.
+two times it. Groups of the same enclosing group are next to each other, so that they are joined first.
 It was not tried with a Slurm that reads it.
 """
 
@@ -19,7 +19,7 @@ from netprobe.formats.topologies.topograph import layers_above
 PLACES = (
     "Slurm 23.11 and later uses it with TopologyPlugin=topology/block in slurm.conf, after a restart of slurmctld: it "
     "gives a job as few blocks as it can. It orders no ranks (SLURM_HOSTFILE does). The first of BlockSizes is the "
-    "smallest group: with small groups beside large ones, write the size that jobs are planned with"
+    "smallest group: with groups of different sizes, write the size that jobs are planned with"
 )
 
 
@@ -38,7 +38,7 @@ def write_slurm_block(
     for place, group in enumerate(groups):
         for upper in layers_above(group, above):
             first.setdefault(upper, place)
-    # By the enclosing groups, outermost first, each where its first group stands.
+    # By the enclosing groups, outermost first, each where its first group is.
     order = sorted(groups, key=lambda group: [first[upper] for upper in reversed(layers_above(group, above))])
     lines = [f"BlockName={group} Nodes={nodes[group]}" for group in order if groups[group]]
     sizes = block_sizes([len(hosts) for hosts in groups.values() if hosts])

@@ -1,7 +1,7 @@
 """Which distances of a layer depend on the direction, and what they are.
 
 A round trip is the same from both ends: two readings of netprobe's own probes differ by noise, and one distance
-stands for both. Goodput, and a matrix that others measured, may differ by direction, and where it does beyond noise
+counts for both. Goodput, and a matrix that others measured, may differ by direction, and where it does beyond noise
 both readings are kept. Latencies of which many pairs differ are no round trips: they are one-way times.
 """
 

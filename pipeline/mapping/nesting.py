@@ -14,7 +14,7 @@ _MOST = 16
 def nested_switches(document: Map) -> dict[str, str]:
     """What each group hangs on, and that in turn: a name to the one above it, empty where nothing is nested.
 
-    The names (``netprobe-1-2``: level 1, second) are none of a group. Levels that do not fit the groups, as a file
+    The names (``netprobe-1-2``: level 1, second) are not those of a group. Levels that do not fit the groups, as a file
     made by others may have them, are left out.
     """
     of_groups = _of_groups(document)

@@ -29,7 +29,7 @@ class TwoLevelRequest:
 
     ``hosts`` (default: the map's own) gives the original order, which is that of the ranks. ``grouping`` is natural,
     sqrt, nested, or best: whichever the simulator says is fastest. ``chunk_bytes`` None tries several. ``channels`` are
-    connections a pair of hosts.
+    connections per pair of hosts.
     """
 
     hosts: Sequence[Host] | None = None
@@ -42,7 +42,7 @@ class TwoLevelRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class TwoLevelPlanned:
-    """The plan, all that was tried for it (the plan's own first), and what cannot be told.
+    """The plan, all that was tried for it (the plan's own first), and what remains unknown.
 
     ``decides``: whether anything is known of what so many bytes take.
     """
@@ -170,7 +170,7 @@ def _tried(
 
 
 def _chosen(known: KnownNetwork, tried: Sequence[Tried], request: TwoLevelRequest) -> tuple[Tried, str]:
-    """The fastest, and why; of groupings that cannot be told apart the first (the map's own)."""
+    """The fastest, and why; of groupings that cannot be distinguished the first (the map's own)."""
 
     def time_s(one: Tried) -> float:
         return one.prediction.time_s if one.prediction is not None else float("inf")

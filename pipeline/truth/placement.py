@@ -85,7 +85,7 @@ def read_placement(path: Path) -> Placement:
 
 
 def _file_and_name(path: Path) -> tuple[Path, str | None]:
-    """A file, or a file and what stands behind a colon where only the part before it is one."""
+    """A file, or a file and what comes after a colon where only the part before it is a file."""
     file, colon, name = str(path).rpartition(":")
     if colon and name and file and not path.exists() and Path(file).is_file():
         return Path(file), name

@@ -104,7 +104,7 @@ def two_level_candidates(
 ) -> list[Candidate]:
     """2LHA on ``groups`` with chunks of ``chunk_bytes``, or with each size worth trying (None).
 
-    Those are TUNED_BYTES as far as the buffer is larger, and a chunk a host.
+    Those are TUNED_BYTES as far as the buffer is larger, and one chunk per host.
     """
     base = Candidate(
         algorithm="2lha", order=tuple(order), groups=groups, chunk_bytes=chunk_bytes, channels=channels

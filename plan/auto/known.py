@@ -1,4 +1,4 @@
-"""The network that a map, and a capacity document where there is one, tell of; and what they leave open."""
+"""The network that a map, and a capacity document where there is one, describe, and what they leave unknown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PACKET_BYTES = 1448
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KnownNetwork:
-    """A network to simulate on, what its times rest on, and what cannot be told from it."""
+    """A network to simulate on, what its times rest on, and what it leaves unknown."""
 
     network: Network
     basis: Basis

@@ -96,7 +96,7 @@ def _most_of_groups(own: Sequence[Floats], links: Floats, time: float) -> Floats
 
 
 def _room(rates: Floats, time: float) -> Floats:
-    """What each host can take beside its own result, in ``time``, for a buffer of one byte."""
+    """What each host can receive besides its own result, in ``time``, for a buffer of one byte."""
     with np.errstate(invalid="ignore"):
         return np.where(np.isinf(rates), np.inf, np.maximum(time * rates - 1.0, 0.0))
 

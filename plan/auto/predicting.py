@@ -1,4 +1,4 @@
-"""What the simulator says of a candidate, and what it cannot take less than."""
+"""What the simulator says of a candidate, and a lower bound of its time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Interval:
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """A candidate and what the simulator says of it; without a prediction, what it takes at least."""
+    """A candidate and what the simulator says of it; without a prediction, a lower bound."""
 
     candidate: Candidate
     prediction: Prediction | None
@@ -46,7 +46,7 @@ def time_of(known: KnownNetwork, candidate: Candidate, size_bytes: int) -> float
 def interval_of(
     known: KnownNetwork, candidate: Candidate, size_bytes: int, time_s: float | None = None
 ) -> Interval:
-    """The same with what the capacities leave open. Above `PACKET_BYTES` latencies alone bound nothing from above."""
+    """The same with what the capacities leave unknown. Above `PACKET_BYTES` latencies alone bound nothing from above."""
     job = _job(candidate, size_bytes)
     network = known.network
     middle = simulate(network, [job]).time_s if time_s is None else time_s

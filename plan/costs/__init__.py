@@ -10,7 +10,7 @@
     bounds.py      lower bounds of exchanges and trees
 
 The models are those of Luo, *Towards More Efficient Communication for Distributed Learning Systems* (2020),
-section 5.2.1; each class says what was mended. Pure: numbers in, numbers out.
+section 5.2.1; each class says what was corrected. Pure: numbers in, numbers out.
 """
 
 from netprobe.core.errors import InputError

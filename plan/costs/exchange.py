@@ -2,7 +2,7 @@
 
 All are priced as the sum over the rounds of the slowest transfer, and both halves of an all-reduce are
 counted (the dissertation counts the first; the second repeats its transfers, so that is twice as much). Their rounds,
-and what is done with N that is not a power of two, stand in ``netprobe.plan.schedule.builders``.
+and what is done with N that is not a power of two, are in ``netprobe.plan.schedule.builders``.
 """
 
 from __future__ import annotations

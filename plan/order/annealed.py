@@ -87,7 +87,7 @@ def on_a_grid(link_cost: LinkCost) -> LinkCost:
     Where all costs are whole numbers, below 2^25, of one unit (as in a file of so many digits), none is nearer to
     half a step than 2^-26 of it, and another unit (with the division five roundings to 53 bits) moves it by less:
     the steps are the same in every unit. A finer grid would round costs at half a step either way. Powers of two
-    as units change nothing, whatever the costs.
+    as units change nothing, for any costs.
     """
     alpha, whole = link_cost.flat
     shape = link_cost.alpha_s.shape

@@ -1,8 +1,8 @@
-"""What a collective owes: whose contributions to which chunks must end, as one sum, on which ranks.
+"""What a collective must do: whose contributions to which chunks must end, as one sum, on which ranks.
 
 A contract is a list of parts. A part says of a run of chunks who contributes to their sum and who must hold that
-sum at the end. Every collective is such a list: an all-reduce is one part, a reduce-scatter a part a rank, an
-average inside groups a part a group. Ranks that stand in no part may still pass messages on (relays) or work on
+sum at the end. Every collective is such a list: an all-reduce is one part, a reduce-scatter one part per rank, an
+average inside groups one part per group. Ranks in no part may still pass messages on (relays) or work on
 what passes (servers).
 """
 
@@ -34,7 +34,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Contract:
-    """What ``ranks`` ranks owe on ``chunks`` chunks. Raises ValueError where parts contradict each other or the name.
+    """What ``ranks`` ranks must do on ``chunks`` chunks. Raises ValueError where parts contradict each other or the name.
 
     ``applied`` means that receivers must hold what an ``apply`` action (an optimiser on a server) made of the sum.
     """
@@ -161,14 +161,14 @@ def owned_runs(owners: Sequence[int]) -> list[tuple[int, int, int]]:
 
 
 def _covers_once(contract: Contract, what: str) -> None:
-    """Every chunk stands in one part."""
+    """Every chunk is in one part."""
     at = 0
     for part in sorted(contract.parts, key=lambda part: part.first):
         if part.first != at:
-            raise ValueError(f"{what}: chunk {min(at, part.first)} stands in no part or in two")
+            raise ValueError(f"{what}: chunk {min(at, part.first)} is in no part or in two")
         at = part.last
     if at != contract.chunks:
-        raise ValueError(f"{what}: chunk {at} stands in no part")
+        raise ValueError(f"{what}: chunk {at} is in no part")
 
 
 def _check_all_reduce(contract: Contract) -> None:
@@ -212,7 +212,9 @@ def _check_reduce(contract: Contract) -> None:
 
 def _check_groups(contract: Contract) -> None:
     if any(p.contributors != p.receivers for p in contract.parts):
-        raise ValueError("group_all_reduce: the members of a group contribute and receive alike")
+        raise ValueError(
+            "group_all_reduce: the members of a group must be the same ranks that contribute and receive"
+        )
     covered: dict[tuple[int, ...], int] = {}
     for part in contract.parts:
         covered[part.contributors] = covered.get(part.contributors, 0) + part.last - part.first

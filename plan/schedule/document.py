@@ -149,7 +149,7 @@ def schedule_of(plan: SchedulePlan) -> Schedule:
 
 
 def features_of(schedule: Schedule) -> set[str]:
-    """What a reader must know to obey it."""
+    """The features that a reader must support."""
     found = set()
     if any((t.op == APPLY).any() for t in schedule.templates) or schedule.contract.applied:
         found.add("apply")

@@ -4,7 +4,7 @@ The kinds are those of the dissertation (section 4.2.2): FETCH puts the rank's o
 RECEIVE are the two ends of a transfer, DELIVER hands chunks out; APPLY is an optimiser's step on a server. An action
 waits for those of its own rank that its data need (``after``), so a rank that is early goes on.
 
-A program is arrays, a row an action, the ranks one after another. Sends of a rank to a peer over one channel leave
+A program is arrays, one row per action, the ranks one after another. Sends of a rank to a peer over one channel leave
 in the order of the list, and are received in that order.
 """
 
@@ -35,7 +35,7 @@ _T = TypeVar("_T", bound=np.generic)
 class Action(NamedTuple):
     """One thing that one rank does with chunks ``first`` to ``last`` - 1.
 
-    ``after`` are places in the same rank's list, each before its own. ``peer`` is a rank, and nobody but of SEND and
+    ``after`` are places in the same rank's list, each before its own. ``peer`` is a rank, and set only for SEND and
     RECEIVE. ``reduces`` says of RECEIVE whether it adds or replaces. ``step`` is that of the transfer, -1 without.
     """
 
@@ -129,7 +129,7 @@ class CollectiveProgram:
 def program_of(
     name: str, lists: Sequence[Sequence[Action]], chunks: int, channels: int = 1
 ) -> CollectiveProgram:
-    """A program of one list a rank, from anywhere; nothing is checked here (``prove``)."""
+    """A program of one list per rank, from anywhere; nothing is checked here (``prove``)."""
     sizes = [len(own) for own in lists]
     bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     rows = [action for own in lists for action in own]

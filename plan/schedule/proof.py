@@ -1,18 +1,18 @@
-"""The proof that a program does what its contract says, whatever the timing.
+"""The proof that a program does what its contract says, for every timing.
 
 It uses the actions only, nothing of the schedule or the algorithm that they came from, so that a program from
-anywhere can be held to it:
+anywhere can be checked:
 
 1. Both ends of every connection list the same messages in the same order.
-2. It ends: no set of actions waits in a circle. This is the model ``eager``, in which a send never waits for its
+2. It ends: no actions wait for each other in a cycle. This is the model ``eager``, in which a send never waits for its
    receiver.
 3. No race: of two actions of a rank that use the same chunk, one of them changing it, the later one waits for the
    earlier one, directly or through others (also on other ranks). So all timings give the same result, and one
-   run tells it.
+   run shows it.
 4. That run, on sets of contributions in place of numbers: nothing is added twice, and each rank delivers what the
    contract owes it, whole, once, and nothing else.
 
-Then it is found under which stricter models the program ends too: a ``window`` of w messages a connection that the
+Then it is found under which stricter models the program ends too: a ``window`` of w messages per connection that the
 receiver has not taken yet, and ``issue order`` (NCCL, MPI without buffers), in which each rank issues its actions
 step by step in the order of its list and a step ends when both ends of all its messages have met.
 """
@@ -29,10 +29,10 @@ from netprobe.plan.schedule.program import APPLY, NOBODY, CollectiveProgram, dis
 from netprobe.plan.schedule.schedule import Ints
 from netprobe.plan.schedule.sets import check_contract
 from netprobe.plan.schedule.waiting import (
-    Lines,
+    Connections,
     issue_order,
     least_window,
-    line_edges,
+    connection_edges,
     stuck_text,
     topological,
     waits,
@@ -68,16 +68,18 @@ def prove(program: CollectiveProgram, contract: Contract) -> Proof:
     """Prove that ``program`` does ``contract``. Raises ValueError with the first thing that does not hold."""
     _check_fields(program, contract)
     rank = program.rank_of()
-    lines = _match(program, rank)
+    connections = _match(program, rank)
     waiting = waits(program)
-    edges = np.concatenate([waiting, line_edges(lines), np.stack([lines.receive, lines.send], axis=1)])
+    edges = np.concatenate(
+        [waiting, connection_edges(connections), np.stack([connections.receive, connections.send], axis=1)]
+    )
     number = topological(edges, len(program))
     if number is None:
         raise ValueError(stuck_text(program, edges))
     _check_races(program, rank, edges, number)
-    uniform = check_contract(program, rank, contract, lines, number)
+    uniform = check_contract(program, rank, contract, connections, number)
     return Proof(
-        window=least_window(program, edges, lines), issue_order=issue_order(program, rank, lines, waiting),
+        window=least_window(program, edges, connections), issue_order=issue_order(program, rank, connections, waiting),
         uniform_messages=uniform,
     )  # fmt: skip
 
@@ -106,13 +108,13 @@ def _check_fields(program: CollectiveProgram, contract: Contract) -> None:
     rank = program.rank_of()
     _refuse(program, (program.kind < FETCH) | (program.kind > APPLY), "is of no known kind")
     chunks = (program.first < 0) | (program.first >= program.last) | (program.last > program.chunks)
-    _refuse(program, chunks, f"names chunks that are none of the {program.chunks}")
+    _refuse(program, chunks, f"names chunks outside the {program.chunks} there are")
     wire = (program.kind == SEND) | (program.kind == RECEIVE)
     peers = (program.peer < 0) | (program.peer >= program.ranks) | (program.peer == rank)
-    _refuse(program, wire & peers, f"names a peer that is none of the other {program.ranks - 1} ranks")
+    _refuse(program, wire & peers, f"names a peer that is not one of the other {program.ranks - 1} ranks")
     _refuse(program, ~wire & (program.peer != NOBODY), "names a peer and exchanges no message")
     channel = (program.channel < 0) | (program.channel >= program.channels)
-    _refuse(program, wire & channel, f"names a channel that is none of the {program.channels}")
+    _refuse(program, wire & channel, f"names a channel that is not one of the {program.channels}")
     begins = program.after_bounds
     if (
         len(begins) != count + 1
@@ -136,7 +138,7 @@ def _refuse(program: CollectiveProgram, bad: NDArray[np.bool_], text: str) -> No
         raise ValueError(f"{program.text(int(np.argmax(bad)))} {text}")
 
 
-def _match(program: CollectiveProgram, rank: Ints) -> Lines:
+def _match(program: CollectiveProgram, rank: Ints) -> Connections:
     """Both ends of each message. Raises ValueError where they differ."""
     sends, receives = np.flatnonzero(program.kind == SEND), np.flatnonzero(program.kind == RECEIVE)
     stride, channels = program.ranks, program.channels
@@ -162,7 +164,7 @@ def _match(program: CollectiveProgram, rank: Ints) -> Lines:
             f"{program.text(int(sends[at]))} arrives at {program.text(int(receives[at]))}: other chunks, or "
             "another order"
         )
-    return Lines(sends, receives, sent)
+    return Connections(sends, receives, sent)
 
 
 # 3. Races.

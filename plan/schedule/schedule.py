@@ -4,7 +4,7 @@ The buffer is cut into blocks, a block into chunks. A **template** is what happe
 step. A transfer carries what its sender holds when the step begins, so that all transfers of a step are concurrent;
 across steps a transfer waits only for what its own chunks need (nothing waits for a step as a whole). Blocks with
 the same template store it once; each has a share of the buffer, a channel and a start, the step of the whole
-schedule at which its own step 0 stands. Sizes are shares, so one schedule serves every buffer size.
+schedule at which its own step 0 is. Sizes are shares, so one schedule serves every buffer size.
 """
 
 from __future__ import annotations
@@ -146,7 +146,9 @@ class Schedule:
             raise ValueError("all chunks are empty")
         for number, template in enumerate(self.templates):
             if len(template) and max(template.src.max(), template.dst.max()) >= self.contract.ranks:
-                raise ValueError(f"template {number} names a rank that is none of the {self.contract.ranks}")
+                raise ValueError(
+                    f"template {number} names a rank that is not one of the {self.contract.ranks}"
+                )
 
     @property
     def ranks(self) -> int:
@@ -281,7 +283,7 @@ def one_template(
 ) -> Schedule:
     """A schedule of ``blocks`` equal blocks, all of one template; block i goes over channel i modulo ``channels``.
 
-    Blocks of one channel start a step apart, so that a line carries the earlier block first.
+    Blocks of one channel start a step apart, so that a connection carries the earlier block first.
     """
     return Schedule(
         name=name,

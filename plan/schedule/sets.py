@@ -9,16 +9,16 @@ import numpy as np
 from netprobe.plan.schedule.contract import Contract, bits
 from netprobe.plan.schedule.program import APPLY, NOBODY, CollectiveProgram
 from netprobe.plan.schedule.schedule import Ints
-from netprobe.plan.schedule.waiting import Lines
+from netprobe.plan.schedule.waiting import Connections
 from netprobe.probe.agent.collective.program import FETCH, RECEIVE, SEND
 
 
 def check_contract(
-    program: CollectiveProgram, rank: Ints, contract: Contract, lines: Lines, number: Ints
+    program: CollectiveProgram, rank: Ints, contract: Contract, connections: Connections, number: Ints
 ) -> bool:
     """Run each chunk on sets; chunks with the same actions are run once. Returns whether messages are uniform."""
     message = np.full(len(program), NOBODY, np.int64)
-    message[lines.send] = message[lines.receive] = np.arange(len(lines.send))
+    message[connections.send] = message[connections.receive] = np.arange(len(connections.send))
     order = np.argsort(number, kind="stable")
     sizes = (program.last - program.first)[order]
     access = np.repeat(order, sizes)
@@ -50,7 +50,7 @@ def check_contract(
 
 
 def _local(message: Ints, begins: Ints) -> Ints:
-    """Messages numbered within each chunk by where they first stand."""
+    """Messages numbered within each chunk by where they first appear."""
     made = np.full(len(message), NOBODY, np.int64)
     place = np.arange(len(message)) - np.repeat(begins[:-1], np.diff(begins))
     has = np.flatnonzero(message >= 0)

@@ -13,12 +13,12 @@ from netprobe.probe.agent.collective.program import RECEIVE, SEND
 LARGEST_WINDOW = 1 << 10
 
 
-class Lines(NamedTuple):
+class Connections(NamedTuple):
     """Both ends of all messages, sorted by (sender, receiver, channel) and in the order of the lists."""
 
     send: Ints
     receive: Ints
-    line: Ints
+    connection: Ints
     """(M,) a number for each connection and direction."""
 
 
@@ -28,16 +28,16 @@ def waits(program: CollectiveProgram) -> Ints:
     return np.stack([later, program.after], axis=1)
 
 
-def line_edges(lines: Lines) -> Ints:
+def connection_edges(connections: Connections) -> Ints:
     """Of each connection: sends wait for the sends before them, receives for receives."""
-    same = lines.line[1:] == lines.line[:-1]
+    same = connections.connection[1:] == connections.connection[:-1]
     return np.concatenate(
-        [np.stack([end[1:][same], end[:-1][same]], axis=1) for end in (lines.send, lines.receive)]
+        [np.stack([end[1:][same], end[:-1][same]], axis=1) for end in (connections.send, connections.receive)]
     )
 
 
 def topological(edges: Ints, count: int) -> Ints | None:
-    """(count,) numbers such that each edge [later, earlier] goes to a lower one; None where there is a circle."""
+    """(count,) numbers such that each edge [later, earlier] goes to a lower one; None where there is a cycle."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import connected_components
 
@@ -53,7 +53,7 @@ def topological(edges: Ints, count: int) -> Ints | None:
 
 
 def _kahn(edges: Ints, count: int) -> Ints:
-    """``topological`` of what is known to have no circle, one action after another."""
+    """``topological`` of a graph known to have no cycle, one action after another."""
     order = np.argsort(edges[:, 1], kind="stable")
     later, begins = edges[order, 0].tolist(), np.searchsorted(edges[order, 1], np.arange(count + 1)).tolist()
     waiting = np.bincount(edges[:, 0], minlength=count).tolist()
@@ -69,7 +69,7 @@ def _kahn(edges: Ints, count: int) -> Ints:
 
 
 def stuck_text(program: CollectiveProgram, edges: Ints) -> str:
-    """Which action waits for ever: the first of a circle."""
+    """Which action waits for ever: the first of a cycle."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import connected_components
 
@@ -77,16 +77,16 @@ def stuck_text(program: CollectiveProgram, edges: Ints) -> str:
     graph = csr_matrix((np.ones(len(edges), np.int8), (edges[:, 1], edges[:, 0])), shape=(count, count))
     _, label = connected_components(graph, directed=True, connection="strong")
     sizes = np.bincount(label)
-    circle = np.flatnonzero(label == int(np.argmax(sizes)))
-    return f"{program.text(int(circle[0]))} waits for ever, in a circle of {len(circle)} actions"
+    cycle = np.flatnonzero(label == int(np.argmax(sizes)))
+    return f"{program.text(int(cycle[0]))} waits for ever, in a cycle of {len(cycle)} actions"
 
 
-def least_window(program: CollectiveProgram, edges: Ints, lines: Lines) -> int | None:
+def least_window(program: CollectiveProgram, edges: Ints, connections: Connections) -> int | None:
     """Send k of a connection waits until receive k - w has taken effect."""
 
     def ends(window: int) -> bool:
-        same = lines.line[window:] == lines.line[:-window]
-        held = np.stack([lines.send[window:][same], lines.receive[:-window][same]], axis=1)
+        same = connections.connection[window:] == connections.connection[:-window]
+        held = np.stack([connections.send[window:][same], connections.receive[:-window][same]], axis=1)
         return topological(np.concatenate([edges, held]), len(program)) is not None
 
     window = 1
@@ -101,10 +101,10 @@ def least_window(program: CollectiveProgram, edges: Ints, lines: Lines) -> int |
     return window
 
 
-def issue_order(program: CollectiveProgram, rank: Ints, lines: Lines, waits: Ints) -> bool:
+def issue_order(program: CollectiveProgram, rank: Ints, connections: Connections, waits: Ints) -> bool:
     """Whether ranks that issue step by step, in the order of their lists, always meet.
 
-    Neighbours in a list with the same step are issued together; an action without a step stands alone.
+    Neighbours in a list with the same step are issued together; an action without a step is issued alone.
     """
     joins = (rank[1:] == rank[:-1]) & (program.step[1:] == program.step[:-1]) & (program.step[1:] >= 0)
     batch = np.concatenate([[0], np.cumsum(~joins)]) if len(rank) else np.zeros(0, np.int64)
@@ -118,7 +118,7 @@ def issue_order(program: CollectiveProgram, rank: Ints, lines: Lines, waits: Int
     owner[batch] = rank
     begin, end = 2 * np.arange(count), 2 * np.arange(count) + 1
     follows = owner[1:] == owner[:-1]
-    sends, receives = batch[lines.send], batch[lines.receive]
+    sends, receives = batch[connections.send], batch[connections.receive]
     edges = np.concatenate([
         np.stack([end, begin], axis=1), np.stack([begin[1:][follows], end[:-1][follows]], axis=1),
         np.stack([end[sends], begin[receives]], axis=1), np.stack([end[receives], begin[sends]], axis=1),

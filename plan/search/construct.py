@@ -4,7 +4,7 @@ The search works on whole units: costs are scaled to 2^40 for the largest one (l
 no sum overflows 63 bits, penalties for hops that are too long included) and rounded. Sums are exact
 then, ties are ties on every machine, and the order of summation decides nothing. Nor does the unit where costs are
 whole numbers of one, below 2^10; elsewhere another unit may round a cost to the next of 2^40 steps, which tells
-apart only rings that are alike to 12 digits. A coarser grid (see `on_a_grid`) could prove fewer rings to be the best.
+apart only rings that are equal to 12 digits. A coarser grid (see `on_a_grid`) could prove fewer rings to be the best.
 """
 
 from __future__ import annotations

@@ -241,7 +241,7 @@ def kick(r: Ring) -> None:
 
 
 def search(r: Ring, kicks: int, enough: int) -> int:
-    """``kicks`` times kick, repair, and keep what is no worse: iterated local search, in place.
+    """``kicks`` times kick, repair, and keep what is not worse: iterated local search, in place.
 
     The ring must be improved. Stops early at a total of ``enough`` or less. Returns the kicks made. Two searches
     of k kicks do what one of 2k does.

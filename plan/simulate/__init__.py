@@ -5,7 +5,7 @@
     engine.py      the run, event by event
     simulate.py    the way in: schedules in, times out, with an interval where capacities are uncertain
 
-One truth: whatever predicts the time of a collective on measured capacities asks here.
+One truth: everything that predicts the time of a collective on measured capacities asks here.
 """
 
 from netprobe.plan.simulate.network import Network

@@ -52,7 +52,7 @@ class Trace:
     """(from, to, bytes a second through each resource), where a timeline was asked for."""
 
 
-class _Line:
+class _Connection:
     """A connection: sends in their order, of which the first that is ready may leave."""
 
     __slots__ = ("busy", "order", "ready")
@@ -79,7 +79,7 @@ class Engine:
         self.now = 0.0
         self.heap: list[tuple[float, int, int, int]] = []
         """(when, 0 release or 1 arrival, work, action)."""
-        self.lines: dict[tuple[int, int, int, int], _Line] = {}
+        self.connections: dict[tuple[int, int, int, int], _Connection] = {}
         self.trace = Trace(
             end_s=[np.full(len(w.program), np.nan) for w in works],
             finish_s=[w.release_s for w in works],
@@ -141,18 +141,18 @@ class Engine:
 
     def _offer(self, number: int, action: int, when: float) -> None:
         state = self.state[number]
-        key = (number, *state.line[action])
-        line = self.lines.get(key)
-        if line is None:
-            line = self.lines[key] = _Line()
-            line.order.extend(state.sends[state.line[action]])
-        line.ready.add(action)
-        self._next(number, line, when)
+        key = (number, *state.connection[action])
+        connection = self.connections.get(key)
+        if connection is None:
+            connection = self.connections[key] = _Connection()
+            connection.order.extend(state.sends[state.connection[action]])
+        connection.ready.add(action)
+        self._next(number, connection, when)
 
-    def _next(self, number: int, line: _Line, when: float) -> None:
-        if not line.busy and line.order and line.order[0] in line.ready:
-            line.busy = True
-            self.starting.append((number, line.order[0], when))
+    def _next(self, number: int, connection: _Connection, when: float) -> None:
+        if not connection.busy and connection.order and connection.order[0] in connection.ready:
+            connection.busy = True
+            self.starting.append((number, connection.order[0], when))
 
     def _end(self, number: int, action: int, when: float, cause: int) -> None:
         """An action is done, and all that follows from it at once."""
@@ -204,16 +204,16 @@ class Engine:
     def _left(self, number: int, action: int, when: float) -> None:
         """The last byte of a message has left its sender."""
         state = self.state[number]
-        line = self.lines[(number, *state.line[action])]
-        line.order.popleft()
-        line.ready.discard(action)
-        line.busy = False
+        connection = self.connections[(number, *state.connection[action])]
+        connection.order.popleft()
+        connection.ready.discard(action)
+        connection.busy = False
         self._end(number, action, when, state.ready_cause[action])
         src, dst = state.ends[action]
         heapq.heappush(
             self.heap, (when + float(self.network.alpha_s[src, dst]), 1, number, state.receiver[action])
         )
-        self._next(number, line, when)
+        self._next(number, connection, when)
 
     def _advance(self) -> None:
         """To the next event: the first end of a flow, or the first arrival."""
@@ -279,13 +279,13 @@ class _State:
         peer = np.maximum(program.peer, 0)
         own, theirs = work.host[rank].tolist(), work.host[peer].tolist()
         self.ends = list(zip(own, theirs))
-        self.line = list(zip(rank.tolist(), program.peer.tolist(), program.channel.tolist()))
+        self.connection = list(zip(rank.tolist(), program.peer.tolist(), program.channel.tolist()))
         self.sends: dict[tuple[int, int, int], list[int]] = {}
         receives: dict[tuple[int, int, int], list[int]] = {}
         for action in np.flatnonzero(program.kind == SEND).tolist():
-            self.sends.setdefault(self.line[action], []).append(action)
+            self.sends.setdefault(self.connection[action], []).append(action)
         for action in np.flatnonzero(program.kind == RECEIVE).tolist():
-            to, src, channel = self.line[action]
+            to, src, channel = self.connection[action]
             receives.setdefault((src, to, channel), []).append(action)
         self.receiver = [NOTHING] * len(program)
         self.sender = [NOTHING] * len(program)

@@ -1,7 +1,7 @@
 """Max-min fair rates: no flow can be faster without one that is as slow or slower becoming slower still.
 
 Progressive filling (Bertsekas and Gallager, *Data Networks*, 1992, section 6.5.2), many bottlenecks at a time: a
-resource all of whose flows have no smaller share elsewhere is full, whatever happens to the others.
+resource all of whose flows have no smaller share elsewhere is full, independently of the others.
 """
 
 from __future__ import annotations

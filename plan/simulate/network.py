@@ -27,7 +27,7 @@ class Network:
 
     ``passed`` (N, N, K) are the resources from host to host, -1 for none, directed. ``stream`` (N, N) is what one
     connection carries at most, inf where nothing is known. ``high`` (R,) are capacities at the upper end of what
-    was measured, ``low`` at the lower one: inf and 0 never stand for known values. Raises InputError for shapes that
+    was measured, ``low`` at the lower one: inf and 0 never mean known values. Raises InputError for shapes that
     do not fit, and for latencies or capacities that cannot be.
     """
 
@@ -61,7 +61,7 @@ class Network:
     def index(self, host: str) -> int:
         """Place of a host. Raises InputError for one that is not in the network."""
         if host not in self._index:
-            raise InputError(f"host {host!r} is none of the {len(self.hosts)} of the network")
+            raise InputError(f"host {host!r} is not one of the {len(self.hosts)} hosts of the network")
         return self._index[host]
 
     def with_capacity(self, capacity: Floats) -> Network:
@@ -94,7 +94,7 @@ def network_of(
     ids = {name: group.id for group in capacity.groups for name in group.hosts}
     unknown = [name for name in hosts if name not in ids]
     if unknown:
-        raise InputError(f"host {unknown[0]!r} stands in no group of the capacity document")
+        raise InputError(f"host {unknown[0]!r} is in no group of the capacity document")
     read = {resource.id: resource for resource in capacity.resources}
     rates = pooled_rates(capacity.resources)
     between = _between(capacity, hosts, ids, read)

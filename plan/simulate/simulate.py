@@ -121,7 +121,7 @@ def interval_s(network: Network, job: Job) -> tuple[float, float | None, float |
 
 
 def least_s(network: Network, job: Job) -> float:
-    """No schedule's bytes pass in less: the fullest resource alone, of this schedule's own bytes."""
+    """A lower bound: the fullest resource alone, of this schedule's own bytes."""
     every = job.schedule.expanded()
     at = job.schedule.boundaries(job.size_bytes)
     host = np.array([network.index(name) for name in job.order], dtype=np.intp)
@@ -137,15 +137,15 @@ def least_s(network: Network, job: Job) -> float:
 
 def joined(schedule: Schedule, transfers: int = TRANSFERS_KEPT) -> Schedule:
     """The schedule with about so many transfers at most: neighbouring blocks of a template and channel in one."""
-    alike: dict[tuple[int, int], list[Block]] = {}
+    same: dict[tuple[int, int], list[Block]] = {}
     for block in schedule.blocks:
-        alike.setdefault((block.template, block.channel), []).append(block)
+        same.setdefault((block.template, block.channel), []).append(block)
     total = len(schedule.expanded())
-    most = max(1, max(map(len, alike.values()), default=1) * transfers // max(total, 1))
-    if total <= transfers or all(len(blocks) <= most for blocks in alike.values()):
+    most = max(1, max(map(len, same.values()), default=1) * transfers // max(total, 1))
+    if total <= transfers or all(len(blocks) <= most for blocks in same.values()):
         return schedule
     made: list[Block] = []
-    for blocks in alike.values():
+    for blocks in same.values():
         count = min(most, len(blocks))
         ends = [len(blocks) * i // count for i in range(count + 1)]
         for number, (first, last) in enumerate(itertools.pairwise(ends)):

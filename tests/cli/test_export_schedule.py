@@ -51,7 +51,7 @@ def test_what_is_no_schedule_or_format_is_one_line(plan: Path, capsys: pytest.Ca
     golden = Path(__file__).resolve().parents[1] / "golden" / "plan-1.1.json"
     for words, text in (
         ([str(plan), "--format", "pdf"], "no schedule format 'pdf': known are msccl, json, svg"),
-        ([str(golden)], "is no schedule: netprobe export hostfile"),
+        ([str(golden)], "is not a schedule: netprobe export hostfile"),
         ([str(plan.parent / "none.json")], "no such document"),
     ):
         assert run(["export", "schedule", *words]) in (2, 65)

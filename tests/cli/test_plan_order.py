@@ -102,7 +102,7 @@ def test_without_its_scan_a_plan_says_that_nothing_was_held_out(made: Path, tmp_
     assert "not the scan that the map was made from" in plan["held_out"]["text"]
     plan = planned(tmp_path, tmp_path / "plan3.json", "--scan", str(made / "scan.json"))
     assert plan["held_out"]["folds"] == 2
-    # The parent under another name, among files that are none of it.
+    # The parent under another name, among unrelated files.
     (tmp_path / "a-scan.json").write_text("{")
     os.mkfifo(tmp_path / "b-scan.json")
     (tmp_path / "first-scan-2.json").write_bytes((made / "scan.json").read_bytes())

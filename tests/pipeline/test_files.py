@@ -1,4 +1,4 @@
-"""Documents that their folder does not take are kept elsewhere, whatever kind they are."""
+"""Documents that their folder does not take are kept elsewhere, of every kind."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Schedules of the algorithms, for any number of ranks: ``build`` by name, one function an algorithm beside it.
+"""Schedules of the algorithms, for any number of ranks: ``build`` by name, and one function per algorithm.
 
 An algorithm is rounds of transfers on its own number of chunks; ``build`` makes of them a template, and of that a
-schedule of one block a channel. Algorithms that need groups of ranks (hierarchical, two-level) have functions of
+schedule of one block per channel. Algorithms that need groups of ranks (hierarchical, two-level) have functions of
 their own.
 """
 
@@ -71,9 +71,9 @@ server of its own chunk, fully sharded and colocated, one direct exchange each w
 
 
 def build(name: str, ranks: int, channels: int = 1, blocks: int | None = None) -> Schedule:
-    """The schedule of ``name`` among ``ranks`` ranks over ``channels`` connections a pair.
+    """The schedule of ``name`` among ``ranks`` ranks over ``channels`` connections per pair.
 
-    The buffer is cut into ``blocks`` equal blocks (one a channel unless given), block i over channel i modulo
+    The buffer is cut into ``blocks`` equal blocks (one per channel unless given), block i over channel i modulo
     ``channels``: each runs the whole algorithm on its share. Raises InputError for an unknown name, and for more
     ranks or channels than can be run.
     """

@@ -35,14 +35,14 @@ def recursive_doubling_rounds(ranks: int) -> list[Round]:
 
 
 def reduce_scatter_rounds(ranks: int) -> list[Round]:
-    """Reduce-scatter by recursive halving on a chunk a rank: fold, halve, hand the folded ranks their chunks."""
+    """Reduce-scatter by recursive halving on one chunk per rank: fold, halve, hand the folded ranks their chunks."""
     extra = ranks - power_of_two(ranks)
     back = [[Transfer(2 * i + 1, 2 * i, 2 * i, 2 * i + 1, False) for i in range(extra)]] if extra else []
     return [*folded(extra, ranks, back=False), *reduce_scatter_halving(ranks), *back]
 
 
 def reduce_scatter_halving(ranks: int) -> list[Round]:
-    """The halving among the members of the core: member i stands for chunks start(i) to start(i + 1) - 1."""
+    """The halving among the members of the core: member i handles chunks start(i) to start(i + 1) - 1."""
     extra = ranks - power_of_two(ranks)
     halving = exchange_rounds(binary_radices(ranks), nearest_first=False)
     cut = [[t._replace(first=_start(t.first, extra), last=_start(t.last, extra)) for t in r] for r in halving]
@@ -50,7 +50,7 @@ def reduce_scatter_halving(ranks: int) -> list[Round]:
 
 
 def bcube_rounds(ranks: int, base: int) -> list[Round]:
-    """Halving-doubling in groups of ``base``, on a chunk a rank: reduce-scatter, all-gather."""
+    """Halving-doubling in groups of ``base``, on one chunk per rank: reduce-scatter, all-gather."""
     scatter = exchange_rounds(bcube_radices(ranks, base), nearest_first=True)
     return [*scatter, *gathered(scatter)]
 
@@ -66,5 +66,5 @@ def bcube_radices(ranks: int, base: int) -> list[int]:
 
 
 def _start(member: int, extra: int) -> int:
-    """First chunk that the core's ``member`` stands for: two chunks for each folded pair before it."""
+    """First chunk that the core's ``member`` handles: two chunks for each folded pair before it."""
     return member + min(member, extra)

@@ -13,7 +13,7 @@ def whole_ring_rounds(ranks: int) -> list[Round]:
 
 
 def chunked_ring_rounds(ranks: int) -> list[Round]:
-    """A chunk a rank: rank r starts with chunk r; each round it passes on the chunk it got in the round before."""
+    """One chunk per rank: rank r starts with chunk r; each round it passes on the chunk it got in the round before."""
     return [
         [
             Transfer(
@@ -30,7 +30,7 @@ def chunked_ring_rounds(ranks: int) -> list[Round]:
 
 
 def two_way_ring_rounds(ranks: int) -> list[Round]:
-    """Two chunks a rank: one half of the buffer goes round as in the chunked ring, the other half the other way."""
+    """Two chunks per rank: one half of the buffer goes round as in the chunked ring, the other half the other way."""
     return [[*r, *_mirrored(r, ranks)] for r in chunked_ring_rounds(ranks)]
 
 

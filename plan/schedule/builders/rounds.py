@@ -6,7 +6,7 @@ All transfers of a round leave with what their senders hold when it begins.
 its whole buffer to the odd one after it, the P left run the algorithm, and each gives the result back. Open
 MPI's Rabenseifner all-reduce has the pair halve the work first and keeps the even rank. Gloo's
 halving-doubling cuts the ranks into blocks of falling powers of two, each of which hands its sums to the next
-larger. What stands here for N that is no power of two is MPICH's.
+larger. Where N is not a power of two this module does what MPICH does.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def triples(rounds: Iterable[Round], chunks: int) -> Iterator[list[Triple]]:
 
 
 def exchange_rounds(radices: Sequence[int], *, nearest_first: bool) -> list[Round]:
-    """Reduce-scatter among prod(radices) ranks, a chunk a rank: a round for each radix r.
+    """Reduce-scatter among prod(radices) ranks, one chunk per rank: a round for each radix r.
 
     Ranks that differ in one digit of the mixed radix are a group of r; each cuts its window into r parts,
     keeps that of its own digit and sends the others to their keepers. ``nearest_first`` takes the lowest

@@ -28,7 +28,7 @@ class Tree:
 
 
 def tree_rounds(trees: Sequence[Tree]) -> list[Round]:
-    """A chunk a tree, all trees at once: the deepest ranks send first; then down again the same way."""
+    """One chunk per tree, all trees at once: the deepest ranks send first; then down again the same way."""
     height = max(tree.height for tree in trees)
     up = [
         [
@@ -81,7 +81,7 @@ def bit_trees(ranks: int) -> tuple[Parents, Parents]:
 
 
 def rooted(parent: Parents) -> Tree:
-    """The tree of ``parent``. Raises InternalError when it is none."""
+    """The tree of ``parent``. Raises InternalError when it is not a tree."""
     children: list[list[int]] = [[] for _ in parent]
     roots = []
     for rank, above in enumerate(parent):
@@ -97,7 +97,7 @@ def rooted(parent: Parents) -> Tree:
         level = [child for rank in level for child in children[rank]]
         at += 1
     if len(roots) != 1 or min(depth) < 0:
-        raise InternalError(f"{len(roots)} roots, {depth.count(-1)} ranks that hang under none")
+        raise InternalError(f"{len(roots)} roots, {depth.count(-1)} ranks without a parent")
     return Tree(parent, tuple(map(tuple, children)), tuple(depth), roots[0])
 
 

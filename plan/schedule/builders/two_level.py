@@ -49,8 +49,8 @@ def two_level(
     """2LHA among ``groups``, which hold each rank 0 to N - 1 once, on ``chunks`` equal chunks.
 
     ``weights`` (N,) share the work of masters among the members of a group, ``group_weights`` (G,) the global masters
-    among groups; both default to equal shares a rank. Chunk i goes over channel i modulo ``channels``. Raises
-    ValueError for groups that are no partition, and for weights that are not finite or all 0.
+    among groups; both default to equal shares per rank. Chunk i goes over channel i modulo ``channels``. Raises
+    ValueError for groups that are not a partition, and for weights that are not finite or all 0.
     """
     ranks = checked_groups(groups)
     if chunks < 1:
@@ -139,7 +139,7 @@ def shared_out(count: int, weights: Sequence[float]) -> list[int]:
 def hierarchical_rounds(groups: Groups) -> tuple[list[Round], int]:
     """Reduce-scatter inside groups, all-reduce between those who hold the same, all-gather inside; and its chunks.
 
-    The buffer is cut into L slices, L the size of the largest group, and each slice into G chunks, one a group. In a
+    The buffer is cut into L slices, L the size of the largest group, and each slice into G chunks, one per group. In a
     group of n member i holds slices ceil(i L / n) to ceil((i + 1) L / n) - 1; between groups the holders of a slice
     exchange directly, chunk g being added up in group g. All exchanges are direct, so that any sizes of groups work.
     """
@@ -170,7 +170,7 @@ def hierarchical_rounds(groups: Groups) -> tuple[list[Round], int]:
 
 
 def hierarchical(groups: Groups, *, channels: int = 1, blocks: int | None = None) -> Schedule:
-    """The schedule of `hierarchical_rounds`. Raises ValueError for groups that are no partition."""
+    """The schedule of `hierarchical_rounds`. Raises ValueError for groups that are not a partition."""
     rounds, chunks = hierarchical_rounds(groups)
     count = channels if blocks is None else blocks
     return one_template(
@@ -186,7 +186,7 @@ def checked_groups(groups: Groups) -> int:
     """How many ranks ``groups`` hold. Raises ValueError unless they hold each of 0 to N - 1 once."""
     ranks = [rank for group in groups for rank in group]
     if any(not group for group in groups) or not ranks:
-        raise ValueError("a group is empty, or there is none")
+        raise ValueError("a group is empty, or there are no groups")
     if sorted(ranks) != list(range(len(ranks))):
         raise ValueError(f"groups must hold each of the ranks 0 to {len(ranks) - 1} once")
     return len(ranks)

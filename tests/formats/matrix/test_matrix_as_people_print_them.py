@@ -132,8 +132,8 @@ def test_the_file_or_an_option_says_what_a_comma_is(
 ) -> None:
     found = read(square_of(cells, ";"), decimal=decimal)
     assert found.values[0, 1] == first and found.values[0, 2] == second
-    told = decimal is None and "," in "".join(cells)
-    assert bool(found.notes) == told and all("is read as" in note for note in found.notes)
+    decided = decimal is None and "," in "".join(cells)
+    assert bool(found.notes) == decided and all("is read as" in note for note in found.notes)
 
 
 def test_an_option_that_a_number_contradicts_is_refused() -> None:

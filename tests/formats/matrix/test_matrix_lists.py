@@ -113,7 +113,7 @@ def test_the_receive_table_of_mpigraph_is_turned_round() -> None:
     assert found.parameters == {"table": "Recv"}
 
 
-# A whole run of three tasks, one a host: two on one switch and a third behind a slower uplink.
+# A whole run of three tasks, one per host: two on one switch and a third behind a slower uplink.
 MPIGRAPH = (
     "START mpiGraph v1.5\nMsgSize\t1048576\nTimes\t10\nWindow\t10\nProcs\t3\n\n"
     "1 of 3 (33.3%)\n2 of 3 (66.7%)\nGathering results\n"

@@ -1,4 +1,4 @@
-"""Square tables (CSV, white space) and .npy: every arrangement of names, and whatever else a file may hold."""
+"""Square tables (CSV, white space) and .npy: every arrangement of names, and what else a file may hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows and columns that sum up the others are left out, or refused where it cannot be told; never hosts."""
+"""Rows and columns that sum up the others are left out, or refused where that cannot be decided; never hosts."""
 
 from __future__ import annotations
 

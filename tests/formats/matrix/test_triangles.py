@@ -52,7 +52,7 @@ def test_a_triangle_in_a_square_of_cells_is_the_same() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "x1 7\nx2 12 7\nx3 5 5 7\n",  # names of all, and a diagonal that is none
+        "x1 7\nx2 12 7\nx3 5 5 7\n",  # names of all, and no real diagonal
         "x1\nx2 12\nx3 5\n",
         "x1\nx2 12 3\nx3 5 5\n",
         "x2 12\nx3 5 5\n",  # who is the first?

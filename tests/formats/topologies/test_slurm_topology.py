@@ -1,4 +1,4 @@
-"""Slurm's topology.conf: trees, forests and blocks, and what is none of them."""
+"""Slurm's topology.conf: trees, forests and blocks, and what is neither."""
 
 from __future__ import annotations
 

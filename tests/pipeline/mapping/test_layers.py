@@ -1,4 +1,4 @@
-"""A layer a measurement: goodput beside RTT, goodput alone, and what no map may depend on."""
+"""A layer a measurement: goodput and RTT, goodput alone, and what no map may depend on."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def rack_goodput(racks: tuple[int, ...], *, seed: int) -> FloatMatrix:
 
 
 def with_goodput(scan: Scan, goodput: FloatMatrix, *, alone: bool = False) -> Scan:
-    """The scan with a goodput beside its RTT; ``alone``: instead of it, as an import has it."""
+    """The scan with a goodput next to its RTT; ``alone``: instead of it, as an import has it."""
     measurement = Measurement(
         id="goodput", key="goodput_bytes_per_s", method="tcp", unit="bytes/s", statistic="median"
     )

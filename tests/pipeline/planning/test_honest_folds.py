@@ -36,7 +36,7 @@ class Fleet:
 
     @classmethod
     def of(cls, seed: int, *, flat: bool) -> Fleet:
-        """Every link alike (no order costs less than another), or hosts scattered over a plane."""
+        """All links equal (no order costs less than another), or hosts scattered over a plane."""
         rng = np.random.default_rng(seed)
         at = rng.random((HOSTS, 2)) * (0.0 if flat else 2e-4)
         true_s = 1e-4 + np.linalg.norm(at[:, None] - at[None, :], axis=2)
@@ -60,7 +60,7 @@ class Fleet:
 
 
 def gains(fleet: Fleet, folds: HeldOutReadings, algorithm: str, *, fresh: bool) -> dict[str, Gain]:
-    """What the orders that the folds search save: priced as they are told, or on fresh readings."""
+    """What the orders that the folds search save: priced as they are reported, or on fresh readings."""
     made = folds.folds
     if fresh:
         made = tuple(replace(fold, unseen=fleet.fresh()) for fold in made)
@@ -82,15 +82,15 @@ def scanned(seed: int, flat: bool) -> tuple[Fleet, Map, HeldOutReadings]:
 @pytest.mark.parametrize("algorithm", ["ring", "halving-doubling"])
 @pytest.mark.parametrize("flat", [True, False])
 def test_the_gain_that_is_told_is_the_one_on_fresh_readings(algorithm: str, flat: bool) -> None:
-    """No kind of order is told to save more than it does, on average, and each interval holds what it saves."""
+    """No kind of order is reported to save more than it does, on average, and each interval holds what it saves."""
     excess: dict[str, list[float]] = {}
     outside = 0
     for seed in range(SCANS):
         fleet, _, folds = scanned(seed, flat)
         assert len(folds.folds) == 2 and folds.noise
-        told, true = (gains(fleet, folds, algorithm, fresh=fresh) for fresh in (False, True))
-        assert set(told) == set(true) and len(told) == 2
-        for kind, gain in told.items():
+        reported, true = (gains(fleet, folds, algorithm, fresh=fresh) for fresh in (False, True))
+        assert set(reported) == set(true) and len(reported) == 2
+        for kind, gain in reported.items():
             excess.setdefault(kind, []).append(math.log(gain.ratio / true[kind].ratio))
             outside += not gain.low <= true[kind].ratio <= gain.high
             if flat:

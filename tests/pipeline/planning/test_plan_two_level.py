@@ -1,4 +1,4 @@
-"""2LHA of maps: every plan proves, whatever the groups, capacities and sizes; what is chosen, and what is refused."""
+"""2LHA of maps: every plan proves, for all groups, capacities and sizes; what is chosen, and what is refused."""
 
 from __future__ import annotations
 

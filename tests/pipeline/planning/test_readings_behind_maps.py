@@ -35,7 +35,7 @@ def test_complete_readings_make_two_folds_of_all_pairs() -> None:
     readings = readings_of(map_, scan)
     assert len(readings.folds) == 2 and readings.pairs == PAIRS == len(readings.noise)
     assert "lack" not in readings.text
-    # Differences in the logarithm, whatever the sign and sorted, of the two readings of each pair.
+    # Differences in the logarithm, the sign left out, and sorted, of the two readings of each pair.
     rtt = scan.rtt_s.p10
     upper = np.triu_indices(SIZE, 1)
     assert readings.noise == pytest.approx(np.sort(np.abs(np.log(rtt[upper] / rtt.T[upper]))), rel=1e-8)

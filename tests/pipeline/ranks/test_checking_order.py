@@ -1,4 +1,4 @@
-"""A plan beside what its ranks said."""
+"""A plan compared with what its ranks said."""
 
 from __future__ import annotations
 

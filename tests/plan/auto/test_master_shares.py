@@ -98,7 +98,7 @@ def test_known_answers_and_the_schedule_that_is_built_of_them() -> None:
     half = master_shares(groups, [100.0] * 12, [5.0, 10.0, 10.0])
     assert np.allclose(half.groups, [0, 1 / 2, 1 / 2]) and half.time_s_per_byte == pytest.approx(1 / 5)
     assert np.allclose(shares_of(groups, half, 120), half.groups, atol=0.02)
-    # One host of half the rate: 1 + w (3 + x) over 5 is no more than over 10.
+    # One host of half the rate: 1 + w (3 + x) over 5 is at most over 10.
     slow = master_shares(groups, [5.0, *[10.0] * 11], [100.0] * 3)
     assert slow.hosts[0] == pytest.approx(0, abs=1e-6)
     # One group: flat aggregation, masters by what hosts carry.

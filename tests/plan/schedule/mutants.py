@@ -161,7 +161,7 @@ def _compiled(schedule: Schedule, number: int, rows: np.ndarray) -> CollectivePr
 
 
 def is_accepted(mutant: Mutant, contract: Contract) -> bool:
-    """Whether the proof accepts it; whatever it says is a ValueError."""
+    """Whether the proof accepts it; a refusal is always a ValueError."""
     try:
         prove(mutant.program, contract)
     except ValueError:
@@ -244,7 +244,11 @@ def _state(machine: Machine) -> tuple[object, ...]:
     return (
         tuple(tuple(sorted(undone)) for undone in machine.undone),
         tuple(map(tuple, machine.buffers)),
-        tuple((line, tuple(map(tuple, held))) for line, held in sorted(machine.lines.items()) if held),
+        tuple(
+            (connection, tuple(map(tuple, held)))
+            for connection, held in sorted(machine.connections.items())
+            if held
+        ),
         tuple(tuple(sorted((c, tuple(v)) for c, v in d.items())) for d in machine.delivered),
     )
 

@@ -1,4 +1,4 @@
-"""Compiled schedules do their collective, whatever the timing, and the proof finds programs that do not."""
+"""Compiled schedules do their collective, for every timing, and the proof finds programs that do not."""
 
 from __future__ import annotations
 
@@ -84,9 +84,9 @@ def test_the_proof_finds_a_program_that_is_wrong() -> None:
         (own[:-1], "rank 1 never delivers"),
         ([a._replace(after=()) if a.kind == DELIVER else a for a in own], "does not wait for"),
         ([own[0]._replace(after=(3,)), *own[1:]], "waits for action 3, which is not before it"),
-        ([own[0], own[1]._replace(peer=9), *own[2:]], "a peer that is none"),
-        ([own[0], own[1]._replace(channel=1), *own[2:]], "a channel that is none"),
-        ([own[0], own[1]._replace(first=3, last=3), *own[2:]], "chunks that are none"),
+        ([own[0], own[1]._replace(peer=9), *own[2:]], "a peer that is not one"),
+        ([own[0], own[1]._replace(channel=1), *own[2:]], "a channel that is not one"),
+        ([own[0], own[1]._replace(first=3, last=3), *own[2:]], "chunks outside the"),
         ([own[0]._replace(kind=9), *own[1:]], "no known kind"),
     ):
         with pytest.raises(ValueError, match=fault):
@@ -123,12 +123,12 @@ def test_every_dropped_dependency_is_a_race_or_changes_nothing() -> None:
 def test_the_proof_finds_ranks_that_wait_for_each_other_for_ever() -> None:
     fetch, tail = Action(FETCH, 0, 1), Action(DELIVER, 0, 1, after=(1, 2))
     contract = contracts.all_reduce(2, 1)
-    circle = [
+    cycle = [
         [fetch, Action(RECEIVE, 0, 1, other, 0, True, (0,)), Action(SEND, 0, 1, other, 0, False, (1,)), tail]
         for other in (1, 0)
     ]
-    with pytest.raises(ValueError, match="waits for ever, in a circle of 4 actions"):
-        prove(program_of("x", circle, 1), contract)
+    with pytest.raises(ValueError, match="waits for ever, in a cycle of 4 actions"):
+        prove(program_of("x", cycle, 1), contract)
 
 
 def schedule_of(rounds: list[list[Transfer]], contract: Contract):  # type: ignore[no-untyped-def]
@@ -154,7 +154,7 @@ def test_a_schedule_that_fails_is_named(rounds: list[list[Transfer]], fault: str
     ("transfer", "fault"),
     [
         (Transfer(0, 0, 0, 1, True), "from rank 0 to rank 0"),
-        (Transfer(0, 2, 0, 1, True), "a rank that is none of the 2"),
+        (Transfer(0, 2, 0, 1, True), "a rank that is not one of the 2"),
         (Transfer(0, 1, 0, 2, True), "chunks 0 to 1 from"),
         (Transfer(0, 1, 1, 1, True), "not valid"),
         (Transfer(-1, 1, 0, 1, True), "not valid"),
@@ -220,7 +220,7 @@ def test_contracts_of_every_collective_are_proved_on_direct_exchanges() -> None:
 @pytest.mark.parametrize(
     ("fields", "fault"),
     [
-        ({"parts": (Part(0, 1, (0, 1), (0, 1)),)}, "chunk 1 stands in no part"),
+        ({"parts": (Part(0, 1, (0, 1), (0, 1)),)}, "chunk 1 is in no part"),
         ({"parts": (Part(0, 2, (0, 1), (0,)),)}, "must receive every chunk"),
         ({"parts": (Part(0, 2, (0, 2), (0, 2)),)}, "distinct ranks below 2"),
         ({"parts": (Part(0, 2, (1, 0), (0, 1)),)}, "ascending"),

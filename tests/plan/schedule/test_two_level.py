@@ -38,7 +38,7 @@ def test_any_groups_make_schedules_that_are_proved_and_add_up(
 
 
 def test_bytes_are_those_of_table_4_1() -> None:
-    """2(NC - 1) S in all; across racks 2(C - 1) S, of 2LHA and hierarchical alike."""
+    """2(NC - 1) S in all; across racks 2(C - 1) S, for both 2LHA and hierarchical."""
     groups = [list(range(4 * g, 4 * g + 4)) for g in range(3)]
     size = 12 * 2520
     for schedule in (two_level(groups, 12), hierarchical(groups)):

@@ -41,7 +41,7 @@ class Machine:
         self.own = own
         self.buffers = [[0] * program.chunks for _ in range(program.ranks)]
         self.delivered: Delivered = [{} for _ in range(program.ranks)]
-        self.lines: dict[tuple[int, int, int], deque[list[int]]] = {}
+        self.connections: dict[tuple[int, int, int], deque[list[int]]] = {}
         self.waits = [[len(action.after) for action in actions] for actions in self.lists]
         self.then: list[list[list[int]]] = [[[] for _ in actions] for actions in self.lists]
         self.ends: dict[tuple[int, int, int, int], deque[int]] = {}
@@ -71,7 +71,7 @@ class Machine:
             return True
         if self.ends[rank, action.kind, action.peer, action.channel][0] != place:
             return False
-        return action.kind == SEND or bool(self.lines.get((action.peer, rank, action.channel)))
+        return action.kind == SEND or bool(self.connections.get((action.peer, rank, action.channel)))
 
     def run(self, rank: int, place: int) -> None:
         """Do an able action."""
@@ -89,13 +89,13 @@ class Machine:
             for chunk in chunks:
                 buffer[chunk] = self.own[rank][chunk]
         elif action.kind == SEND:
-            line = (rank, action.peer, action.channel)
-            self.lines.setdefault(line, deque()).append([buffer[chunk] for chunk in chunks])
+            connection = (rank, action.peer, action.channel)
+            self.connections.setdefault(connection, deque()).append([buffer[chunk] for chunk in chunks])
             there = self.ends.get((action.peer, RECEIVE, rank, action.channel))
             near += [(action.peer, there[0])] if there else []
         elif action.kind == RECEIVE:
             for chunk, value in zip(
-                chunks, self.lines[action.peer, rank, action.channel].popleft(), strict=True
+                chunks, self.connections[action.peer, rank, action.channel].popleft(), strict=True
             ):
                 buffer[chunk] = value + (buffer[chunk] if action.reduces else 0)
         elif action.kind == DELIVER:

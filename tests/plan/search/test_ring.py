@@ -107,15 +107,15 @@ def test_bounds_never_exceed_the_best_ring(cost: FloatMatrix) -> None:
 def test_needed_hops_contradict_a_ring_only_where_there_is_none() -> None:
     rng = np.random.default_rng(5)
     rings = [np.array((0, *rest)) for rest in itertools.permutations(range(1, 7)) if rest[0] < rest[-1]]
-    told = 0
+    decided = 0
     for _ in range(150):
         upper = np.triu(rng.random((7, 7)) < rng.uniform(0.35, 0.7), 1)
         graph = upper | upper.T
         holds = any(graph[ring, np.roll(ring, -1)].all() for ring in rings)
         contradiction = contradicts_a_ring(graph)
         assert not (holds and contradiction)
-        told += contradiction
-    assert told > 30
+        decided += contradiction
+    assert decided > 30
 
 
 def test_needed_hops_raise_the_bound_of_the_largest_hop() -> None:

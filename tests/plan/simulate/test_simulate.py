@@ -154,7 +154,7 @@ def test_what_cannot_be_simulated_is_refused() -> None:
     net = network([[0, 1]])
     ring = build("ring", 2)
     for job, text in (
-        (Job(schedule=ring, order=["h0", "h9"], size_bytes=1), "host 'h9' is none of"),
+        (Job(schedule=ring, order=["h0", "h9"], size_bytes=1), "host 'h9' is not one of"),
         (Job(schedule=ring, order=["h0"], size_bytes=1), "an order of 1 hosts for 2 ranks"),
         (Job(schedule=ring, order=["h0", "h1"], size_bytes=-1), "-1 bytes"),
     ):
