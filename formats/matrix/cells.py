@@ -93,7 +93,7 @@ def written(text: str) -> Written | None:
 
 
 def _marks(body: str, marks: list[str], is_decimal: bool) -> tuple[str | None, bool]:
-    """The decimal mark, and whether the only mark may be either. ``is_decimal``: something else shows that it is decimal."""
+    """The decimal mark, and whether the only mark may be either. ``is_decimal``: other cells show it."""
     if not marks:
         return None, False
     last = marks[-1]

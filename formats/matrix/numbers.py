@@ -46,7 +46,8 @@ def numbers(rows: Sequence[Row], *, decimal: str | None = None, where: str = "li
     """Rows of the same length as numbers.
 
     decimal: one of DECIMALS, for files that do not show it. where: what the numbers of the rows count. Raises
-    InputError naming the row of the first cell that is not a number, that could be two, or that has no unit where others have one.
+    InputError naming the row of the first cell that is not a number, could be two, or has no unit
+    where others have one.
     """
     values = [[_plain(text) for text in cells] for _, cells in rows]
     odd = list(_odd(rows, values, where))

@@ -1,4 +1,4 @@
-"""A drawing of a schedule: one line per rank, one column per step, one arrow per transfer. Of each template, the first blocks."""
+"""A drawing of a schedule: one line per rank, one column per step, one arrow per transfer. First blocks only."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def time_of(known: KnownNetwork, candidate: Candidate, size_bytes: int) -> float
 def interval_of(
     known: KnownNetwork, candidate: Candidate, size_bytes: int, time_s: float | None = None
 ) -> Interval:
-    """The same with what the capacities leave unknown. Above `PACKET_BYTES` latencies alone bound nothing from above."""
+    """The same with what the capacities leave unknown. Above `PACKET_BYTES` latencies alone give no upper bound."""
     job = _job(candidate, size_bytes)
     network = known.network
     middle = simulate(network, [job]).time_s if time_s is None else time_s

@@ -34,7 +34,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Contract:
-    """What ``ranks`` ranks must do on ``chunks`` chunks. Raises ValueError where parts contradict each other or the name.
+    """What ``ranks`` ranks must do on ``chunks`` chunks. Raises ValueError where parts contradict each other.
 
     ``applied`` means that receivers must hold what an ``apply`` action (an optimiser on a server) made of the sum.
     """

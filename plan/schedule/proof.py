@@ -30,9 +30,9 @@ from netprobe.plan.schedule.schedule import Ints
 from netprobe.plan.schedule.sets import check_contract
 from netprobe.plan.schedule.waiting import (
     Connections,
+    connection_edges,
     issue_order,
     least_window,
-    connection_edges,
     stuck_text,
     topological,
     waits,
