@@ -29,6 +29,7 @@ APPLY = DELIVER + 1
 """No agent runs it: plans with it are simulated and executed by a training job."""
 KIND_NAMES = ("fetch", "receive", "send", "deliver", "apply")
 _STRIDE = 1 << 31
+ACCESSES_AT_ONCE = 1 << 19
 _T = TypeVar("_T", bound=np.generic)
 
 
@@ -196,6 +197,23 @@ def needed_waits(kind: Ints, rank: Ints, first: Ints, last: Ints, chunks: int) -
     Actions are in the order of their ranks' lists. Sorted, each pair once; only the pairs from which all other such
     pairs follow: a reader and the writer before it, a writer and the readers before it (or the writer, without any).
     """
+    # A few ranks at a time: what is kept for each chunk of an action is much more than what comes of it.
+    reached = np.concatenate([[0], np.cumsum(last - first)])
+    starts = (
+        np.flatnonzero(np.concatenate([[True], rank[1:] != rank[:-1]])) if len(rank) else np.zeros(0, int)
+    )
+    found, low = [np.zeros((0, 2), np.int64)], 0
+    for number in range(1, len(starts) + 1):
+        high = int(starts[number]) if number < len(starts) else len(rank)
+        if number == len(starts) or reached[high] - reached[low] >= ACCESSES_AT_ONCE:
+            part = slice(low, high)
+            found.append(low + _needed_waits(kind[part], rank[part], first[part], last[part], chunks))
+            low = high
+    return np.concatenate(found)
+
+
+def _needed_waits(kind: Ints, rank: Ints, first: Ints, last: Ints, chunks: int) -> Ints:
+    """`needed_waits` of some ranks at once."""
     sizes = last - first
     access = np.repeat(np.arange(len(kind)), sizes)
     within = np.arange(len(access)) - np.repeat(np.cumsum(sizes) - sizes, sizes)

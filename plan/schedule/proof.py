@@ -30,6 +30,8 @@ from netprobe.plan.schedule.schedule import Ints
 from netprobe.plan.schedule.sets import check_contract
 from netprobe.plan.schedule.waiting import (
     Connections,
+    Edges,
+    by_steps,
     connection_edges,
     issue_order,
     least_window,
@@ -71,15 +73,16 @@ def prove(program: CollectiveProgram, contract: Contract) -> Proof:
     connections = _match(program, rank)
     waiting = waits(program)
     edges = np.concatenate(
-        [waiting, connection_edges(connections), np.stack([connections.receive, connections.send], axis=1)]
+        [waiting, connection_edges(connections), np.stack([connections.receive, connections.send], axis=1)],
+        dtype=np.int32,
     )
-    number = topological(edges, len(program))
+    number = topological(edges, len(program), by_steps(program))
     if number is None:
         raise ValueError(stuck_text(program, edges))
     _check_races(program, rank, edges, number)
     uniform = check_contract(program, rank, contract, connections, number)
     return Proof(
-        window=least_window(program, edges, connections), issue_order=issue_order(program, rank, connections, waiting),
+        window=least_window(program, edges, connections, number), issue_order=issue_order(program, rank, connections, waiting),
         uniform_messages=uniform,
     )  # fmt: skip
 
@@ -170,10 +173,10 @@ def _match(program: CollectiveProgram, rank: Ints) -> Connections:
 # 3. Races.
 
 
-def _check_races(program: CollectiveProgram, rank: Ints, edges: Ints, number: Ints) -> None:
+def _check_races(program: CollectiveProgram, rank: Ints, edges: Edges, number: Ints) -> None:
     """Of two actions of a rank on a chunk, one of them writing, the later one waits for the earlier one."""
     needed = needed_waits(program.kind, rank, program.first, program.last, program.chunks)
-    have = distinct(edges[:, 0] * _STRIDE + edges[:, 1])
+    have = distinct(edges[:, 0].astype(np.int64) * _STRIDE + edges[:, 1])
     keys = needed[:, 0] * _STRIDE + needed[:, 1]
     at = np.searchsorted(have, keys)
     direct = at < len(have)

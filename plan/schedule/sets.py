@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 
 from netprobe.plan.schedule.contract import Contract, bits
-from netprobe.plan.schedule.program import APPLY, NOBODY, CollectiveProgram
+from netprobe.plan.schedule.program import ACCESSES_AT_ONCE, APPLY, NOBODY, CollectiveProgram
 from netprobe.plan.schedule.schedule import Ints
 from netprobe.plan.schedule.waiting import Connections
 from netprobe.probe.agent.collective.program import FETCH, RECEIVE, SEND
@@ -20,33 +20,41 @@ def check_contract(
     message = np.full(len(program), NOBODY, np.int64)
     message[connections.send] = message[connections.receive] = np.arange(len(connections.send))
     order = np.argsort(number, kind="stable")
-    sizes = (program.last - program.first)[order]
-    access = np.repeat(order, sizes)
-    chunk = (
-        np.repeat(program.first[order], sizes)
-        + np.arange(len(access))
-        - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    )
-    by_chunk = np.argsort(chunk, kind="stable")
-    access, chunk = access[by_chunk], chunk[by_chunk]
-    begins = np.searchsorted(chunk, np.arange(program.chunks + 1))
-    # A message's place within its chunk, so that equal chunks have equal columns.
-    code = np.stack([
-        program.kind[access], rank[access], program.peer[access], program.reduces[access].astype(np.int64),
-        _local(message[access], begins),
-    ])  # fmt: skip
     owed = _owed(contract)
-    sent: dict[tuple[int, bytes], list[int]] = {}
-    carried: list[tuple[int, list[int]]] = []
-    for at in range(program.chunks):
-        low, high = int(begins[at]), int(begins[at + 1])
-        key = (owed[at][0], code[:, low:high].tobytes())
-        if key not in sent:
-            sent[key] = _run_chunk(
-                program, access[low:high], code[:, low:high].tolist(), at, owed[at][1], contract
-            )
-        carried.append((low, sent[key]))
-    return _uniform(program, access, carried)
+    known: dict[tuple[int, bytes], list[int]] = {}
+    held: dict[int, int] = {}
+    uniform = True
+    # Some chunks at a time: what is kept for each chunk of an action is much more than what comes of it.
+    accesses = int((program.last - program.first).sum())
+    width = max(1, program.chunks * ACCESSES_AT_ONCE // max(accesses, 1))
+    for low in range(0, program.chunks, width):
+        high = min(program.chunks, low + width)
+        own = order[(program.first[order] < high) & (program.last[order] > low)]
+        access, begins = _accesses(program, own, low, high)
+        # A message's place within its chunk, so that equal chunks have equal columns.
+        code = np.stack([
+            program.kind[access], rank[access], program.peer[access], program.reduces[access].astype(np.int64),
+            _local(message[access], begins),
+        ])  # fmt: skip
+        for chunk in range(low, high):
+            part = slice(int(begins[chunk - low]), int(begins[chunk - low + 1]))
+            key = (owed[chunk][0], code[:, part].tobytes())
+            if key not in known:
+                rows = code[:, part].tolist()
+                known[key] = _run_chunk(program, access[part], rows, chunk, owed[chunk][1], contract)
+            uniform = uniform and _is_uniform(program, access[part], known[key], held)
+    return uniform
+
+
+def _accesses(program: CollectiveProgram, actions: Ints, low: int, high: int) -> tuple[Ints, Ints]:
+    """``actions`` once for each of their chunks from ``low`` to ``high`` - 1, chunk by chunk; where each begins."""
+    first, last = np.maximum(program.first[actions], low), np.minimum(program.last[actions], high)
+    sizes = last - first
+    access = np.repeat(actions, sizes)
+    within = np.arange(len(access)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    chunk = np.repeat(first, sizes) + within
+    by_chunk = np.argsort(chunk, kind="stable")
+    return access[by_chunk], np.searchsorted(chunk[by_chunk], np.arange(low, high + 1))
 
 
 def _local(message: Ints, begins: Ints) -> Ints:
@@ -141,16 +149,7 @@ def _lowest(parts: int) -> int:
     return (parts & -parts).bit_length() - 1
 
 
-def _uniform(program: CollectiveProgram, access: Ints, carried: list[tuple[int, list[int]]]) -> bool:
-    """Whether in each message of several chunks all hold the same."""
-    wide = (program.kind == SEND) & (program.last - program.first > 1)
-    if not wide.any():
-        return True
-    held: dict[int, int] = {}
-    for low, values in carried:
-        places = np.flatnonzero(wide[access[low : low + len(values)]])
-        for place in places.tolist():
-            action = int(access[low + place])
-            if held.setdefault(action, values[place]) != values[place]:
-                return False
-    return True
+def _is_uniform(program: CollectiveProgram, access: Ints, values: list[int], held: dict[int, int]) -> bool:
+    """Whether this chunk holds in each message of several chunks what the chunks before it held (``held``)."""
+    wide = np.flatnonzero((program.kind[access] == SEND) & (program.last[access] - program.first[access] > 1))
+    return all(held.setdefault(int(access[p]), values[p]) == values[p] for p in wide.tolist())

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from netprobe.plan.schedule.program import APPLY, CollectiveProgram
 from netprobe.plan.schedule.schedule import Ints
-from netprobe.probe.agent.collective.program import RECEIVE, SEND
+from netprobe.probe.agent.collective.program import FETCH, RECEIVE, SEND
 
 LARGEST_WINDOW = 1 << 10
+Edges = NDArray[np.integer[Any]]
+"""(E, 2) actions [later, earlier]: the later one waits for the earlier one."""
 
 
 class Connections(NamedTuple):
@@ -36,8 +39,29 @@ def connection_edges(connections: Connections) -> Ints:
     )
 
 
-def topological(edges: Ints, count: int) -> Ints | None:
-    """(count,) numbers such that each edge [later, earlier] goes to a lower one; None where there is a cycle."""
+def by_steps(program: CollectiveProgram) -> Ints | None:
+    """(A,) numbers in the order of steps, of a step sends first; None where messages have no steps.
+
+    What compiled schedules wait for goes to lower numbers, and chunks of one template have their actions in one order.
+    """
+    arrives = np.isin(program.kind, (RECEIVE, APPLY))
+    moves = arrives | (program.kind == SEND)
+    if (program.step[moves] < 0).any():
+        return None
+    phase = np.where(program.kind == FETCH, -1, 2 * program.step.max(initial=0) + 2)
+    phase[moves] = 2 * program.step[moves] + arrives[moves]
+    number = np.empty(len(program), np.int64)
+    number[np.argsort(phase, kind="stable")] = np.arange(len(program))
+    return number
+
+
+def topological(edges: Edges, count: int, guess: Ints | None = None) -> Ints | None:
+    """(count,) numbers such that each edge [later, earlier] goes to a lower one; None where there is a circle.
+
+    ``guess`` is taken where it is such numbers.
+    """
+    if guess is not None and (guess[edges[:, 1]] < guess[edges[:, 0]]).all():
+        return guess
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import connected_components
 
@@ -52,8 +76,8 @@ def topological(edges: Ints, count: int) -> Ints | None:
     return _kahn(edges, count)
 
 
-def _kahn(edges: Ints, count: int) -> Ints:
-    """``topological`` of a graph known to have no cycle, one action after another."""
+def _kahn(edges: Edges, count: int) -> Ints:
+    """``topological`` of what is known to have no circle, one action after another."""
     order = np.argsort(edges[:, 1], kind="stable")
     later, begins = edges[order, 0].tolist(), np.searchsorted(edges[order, 1], np.arange(count + 1)).tolist()
     waiting = np.bincount(edges[:, 0], minlength=count).tolist()
@@ -68,8 +92,8 @@ def _kahn(edges: Ints, count: int) -> Ints:
     return number
 
 
-def stuck_text(program: CollectiveProgram, edges: Ints) -> str:
-    """Which action waits for ever: the first of a cycle."""
+def stuck_text(program: CollectiveProgram, edges: Edges) -> str:
+    """Which action waits for ever: the first of a circle."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import connected_components
 
@@ -81,12 +105,21 @@ def stuck_text(program: CollectiveProgram, edges: Ints) -> str:
     return f"{program.text(int(cycle[0]))} waits for ever, in a cycle of {len(cycle)} actions"
 
 
-def least_window(program: CollectiveProgram, edges: Ints, connections: Connections) -> int | None:
+def least_window(
+    program: CollectiveProgram, edges: Edges, connections: Connections, guess: Ints | None
+) -> int | None:
     """Send k of a connection waits until receive k - w has taken effect."""
 
     def ends(window: int) -> bool:
         same = connections.connection[window:] == connections.connection[:-window]
-        held = np.stack([connections.send[window:][same], connections.receive[:-window][same]], axis=1)
+        held = np.stack(
+            [connections.send[window:][same], connections.receive[:-window][same]],
+            axis=1,
+            dtype=edges.dtype,
+            casting="unsafe",
+        )
+        if guess is not None and (guess[held[:, 1]] < guess[held[:, 0]]).all():
+            return True  # and the other edges go to lower numbers too
         return topological(np.concatenate([edges, held]), len(program)) is not None
 
     window = 1

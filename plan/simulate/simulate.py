@@ -20,8 +20,9 @@ EXACT_TRANSFERS = 4096
 """Up to so many every event is simulated; above, equal blocks are joined and near ends are one event."""
 TRANSFERS_KEPT = 30_000
 """About so many are left when blocks are joined; one block of each template and channel stays in any case."""
-MERGE_SHARE = 1e-3
-"""Ends nearer than so much of the least time are one event, where not every one is simulated."""
+MERGE_SHARE, MANY_TRANSFERS = 1e-3, 1_000_000
+"""Ends nearer than this share of the least time are one event, where not every one is simulated; more for so many
+transfers."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -90,7 +91,11 @@ def simulate(
     exact = total <= EXACT_TRANSFERS if exact is None else exact
     works = [_work(network, job, exact) for job in jobs]
     flows = [(network.index(f.src), network.index(f.dst), f.bytes_per_s) for f in background]
-    merge_s = 0.0 if exact else MERGE_SHARE * max(least_s(network, job) for job in jobs)
+    merge_s = (
+        0.0
+        if exact
+        else MERGE_SHARE * (1 + total / MANY_TRANSFERS) * max(least_s(network, job) for job in jobs)
+    )
     trace = Engine(network, works, flows, merge_s=merge_s, timeline=timeline).run()
     begin = min(job.release_s for job in jobs)
     time_s = max(trace.finish_s) - begin

@@ -38,6 +38,11 @@ def test_each_format_is_written_beside_the_plan(
         run_msccl(read_msccl(text), 1)
     elif name == "json":
         assert [rank["host"] for rank in json.loads(text)["ranks"]] == ["h2", "h0", "h1", "h3"]
+    assert run(["export", "schedule", str(plan), "--format", name, "--quiet", "--force"]) == 0
+    assert capsys.readouterr().out == ""
+    other = ["--out", str(plan.parent / "other")]
+    assert run(["export", "schedule", str(plan), "--format", name, *other]) == 0
+    assert (plan.parent / "other").read_text(encoding="utf-8") == text
     assert run(["export", "schedule", str(plan), "--format", name]) == 2
     assert "--force" in capsys.readouterr().err
 
