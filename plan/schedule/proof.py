@@ -72,19 +72,18 @@ def prove(program: CollectiveProgram, contract: Contract) -> Proof:
     rank = program.rank_of()
     connections = _match(program, rank)
     waiting = waits(program)
-    edges = np.concatenate(
-        [waiting, connection_edges(connections), np.stack([connections.receive, connections.send], axis=1)],
-        dtype=np.int32,
-    )
+    messages = np.stack([connections.receive, connections.send], axis=1)
+    edges = np.concatenate([waiting, connection_edges(connections), messages], dtype=np.int32)
     number = topological(edges, len(program), by_steps(program))
     if number is None:
         raise ValueError(stuck_text(program, edges))
     _check_races(program, rank, edges, number)
     uniform = check_contract(program, rank, contract, connections, number)
     return Proof(
-        window=least_window(program, edges, connections, number), issue_order=issue_order(program, rank, connections, waiting),
+        window=least_window(program, edges, connections, number),
+        issue_order=issue_order(program, rank, connections, waiting),
         uniform_messages=uniform,
-    )  # fmt: skip
+    )
 
 
 # 1. Fields and both ends.
