@@ -11,12 +11,12 @@ MUTANTS_ARGS ?=
 
 help:
 	@echo 'make demo [SEED=7]      16 hosts in racks of 6, 6 and 4: scan, group, order (as any user, where the kernel lets them)'
-	@echo 'make test               the tests: those without a lab in parallel, labs beside them, the rest of the labs alone;'
+	@echo 'make test               the tests: those without a lab in parallel, labs at the same time, the rest of the labs alone;'
 	@echo '                        with PYTEST_ARGS=..., one plain pytest run with these arguments'
 	@echo 'make test-fast          the quick tests without a lab, in parallel, for the inner loop'
 	@echo 'make test-long          all tests, also those too long for every day, with ten times the random examples, of a new seed that is printed'
 	@echo 'make check              linters, types, layers, published schemas'
-	@echo 'make schemas            write docs/schemas/ anew from the models'
+	@echo 'make schemas            rewrite docs/schemas/ from the models'
 	@echo 'make format             let ruff format the code'
 	@echo 'make bench [TABLE=name] print a table of the README; without TABLE, list them (BENCH_ARGS=...)'
 	@echo 'make mutants FOLDER=f   change the code of a folder in 60 places, one at a time: is it noticed? (MUTANTS_ARGS=...)'

@@ -1,6 +1,6 @@
-"""A simulated data centre: where hosts stand, what a probe between them reads, and how right a matrix is.
+"""A simulated data centre: where hosts are, what a probe between them reads, and how right a matrix is.
 
-A host stands at (cluster, row, rack). Two hosts are 2, 4, 6 or 8 hops apart (same rack, row, cluster, data
+A host is at (cluster, row, rack). Two hosts are 2, 4, 6 or 8 hops apart (same rack, row, cluster, data
 centre); each tier has a round-trip time, and a reading is that times noise. The cells:
 
     N1  noise of each direction of a pair, nothing else

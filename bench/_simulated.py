@@ -27,7 +27,7 @@ from netprobe.probe.records.result import ScanOutcome
 from netprobe.probe.scan.session import measure
 
 OVERHEAD_S = 0.01
-"""Of a visit, beside its probes and the wait for what is late."""
+"""Of a visit, besides its probes and the wait for what is late."""
 
 
 class JumpingLoop(asyncio.SelectorEventLoop):

@@ -33,7 +33,7 @@ CONTEXT = VisitContext(round=0, hosts=2, beside=0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Way:
+class Timed:
     """A way to measure, as a user would ask for it."""
 
     name: str
@@ -55,13 +55,13 @@ class Reading:
         return self.bytes_per_s / self.reference - 1
 
 
-def goodput_methods(rate: str) -> list[Way]:
+def goodput_methods(rate: str) -> list[Timed]:
     """iperf3 knows whole seconds only: at a gigabit a number of bytes is the shorter test."""
     size = parse_size("30MB") if rate == "1Gbit/s" else None
     said = f"iperf3, {size.text}" if size is not None else "iperf3, 1 s"
     return [
-        Way(name="built-in TCP, default", method=Goodput(OPTIONS, GoodputOptions(way="tcp"))),
-        Way(name=said, method=Goodput(OPTIONS, GoodputOptions(way="iperf3"), size=size)),
+        Timed(name="built-in TCP, default", method=Goodput(OPTIONS, GoodputOptions(way="tcp"))),
+        Timed(name=said, method=Goodput(OPTIONS, GoodputOptions(way="iperf3"), size=size)),
     ]
 
 
@@ -94,13 +94,13 @@ async def shaped(lab: Lab, rate: str, repeats: int) -> dict[str, list[Reading]]:
     readings: dict[str, list[Reading]] = {}
     try:
         await fleet.start()
-        asked = goodput_methods(rate)
-        for way in asked:
+        requested = goodput_methods(rate)
+        for way in requested:
             await way.method.prepare(fleet.members)
         for _ in range(repeats):
             for ends in expected:
                 src, dst = (fleet.members[place[lab.hosts[end].name]] for end in ends)
-                for way in asked:
+                for way in requested:
                     began = time.monotonic()
                     (fields,) = await way.method.visit(src, dst, CONTEXT)
                     wall = time.monotonic() - began

@@ -17,7 +17,7 @@ from netprobe.embed import METHODS, EmbedOptions, fit_embedding
 from netprobe.embed.coordinates.starts import classical_scaling
 
 # What ``netprobe map`` reads: both directions of a pair, where every other row gets the larger one.
-BOTH_WAYS = "netprobe, both directions"
+BOTH_DIRECTIONS = "netprobe, both directions"
 Matrix = NDArray[np.float64]
 Method = Callable[[Matrix, int], Matrix]
 # Methods and their constants were chosen on the family CHOOSING with seeds from 1000 on.
@@ -81,7 +81,7 @@ def tree(matrix: Matrix) -> Matrix:
 def methods(n: int) -> dict[str, Method]:
     """What is compared at this size: scikit-learn's MDS takes minutes above a few hundred hosts."""
     ours: dict[str, Method] = {f"netprobe {name}": fitted(method=name) for name in METHODS if name != "plink"}
-    ours[BOTH_WAYS] = ours["netprobe ensemble"]
+    ours[BOTH_DIRECTIONS] = ours["netprobe ensemble"]
     peers: dict[str, Method] = {
         "raw": lambda matrix, _seed: matrix,
         "eq. 4.1, alpha 1": fitted(method="plink", held_out=0.0),
@@ -129,7 +129,7 @@ def one_cell(
     for seed in seeds:
         fleet = make_fleet(n, placement=placement, cell=cell, seed=seed, family=family)  # type: ignore[arg-type]
         for name, method in chosen.items():
-            readings = fleet.rtt_s if name == BOTH_WAYS else fleet.larger_s
+            readings = fleet.rtt_s if name == BOTH_DIRECTIONS else fleet.larger_s
             began = time.process_time()
             found = method(readings, seed)
             seconds[name] += time.process_time() - began
@@ -173,7 +173,7 @@ def main() -> None:
     heading(
         f"{n} hosts, family {family.name!r}, seeds {first} to {first + count - 1}. PAIA: dissertation, 6.2.5. "
         "AMI: average linkage cut at the true number of racks (packed) or rows (spread).\n"
-        f"All get the larger of two directions, as the dissertation has it; {BOTH_WAYS!r} what a scan holds.\n"
+        f"All get the larger of two directions, as the dissertation has it; {BOTH_DIRECTIONS!r} what a scan holds.\n"
         "Methods were chosen on the family 'choosing' with seeds from 1000 on, and on no other."
     )
     columns = ("cell", "method", "PAIA mean", "min", "95 % interval", "below raw", "AMI", "CPU s")

@@ -1,4 +1,4 @@
-"""What hosts that do not answer, or slowly, cost a scan of all pairs: its rounds beside those of a healthy fleet."""
+"""What hosts that do not answer, or slowly, cost a scan of all pairs: its rounds next to those of a healthy fleet."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def faults(case: str, hosts: int) -> Faults:
 
 @contextmanager
 def disturbed(lab: Lab, case: str) -> Iterator[Callable[[Event], None]]:
-    """A lab with a case's fault; the function is to be told of the scan's events."""
+    """A lab with a case's fault; the function receives the scan's events."""
     names = [host.name for host in lab.hosts]
     those = [names[i] for i in sick(case, len(names))]
     ended = threading.Event()

@@ -196,7 +196,7 @@ def ring_row(what: str, session: LibrarySession, fleet: Fleet, options: argparse
 
 
 def other_row(name: str, fleet: Fleet, options: argparse.Namespace) -> list[str]:
-    """An algorithm of Open MPI's that is no ring, in the order that is planned for it."""
+    """An algorithm of Open MPI's that is not a ring, in the order that is planned for it."""
     fleet = replace(fleet, order=planned_for(fleet, MODELS[name]))
     orders = random_orders(fleet, options.other_orders, options.seed)
     with fleet.mpi().open(fleet.hosts, algorithm=name, start_timeout_s=120.0) as session:

@@ -101,7 +101,7 @@ def run(args: Sequence[str]) -> int:
 
 
 def _was_interrupt(error: BaseException) -> bool:
-    """Whether an interrupt stands behind an error: what it cuts short may raise an error of its own for it."""
+    """Whether an interrupt caused an error: what it cuts short may raise an error of its own for it."""
     chain: list[BaseException] = []
     following: BaseException | None = error
     while following is not None and following not in chain:

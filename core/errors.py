@@ -2,7 +2,7 @@
 
     NetprobeError                 (exit 1: our own bug, unless a subclass says otherwise)
     |-- InputError                bad input or usage                                (exit 2)
-    |   |-- HostsError            a hosts file, list or range that is none
+    |   |-- HostsError            a hosts file, list or range that is not valid
     |   |-- DocumentError         a document that is truncated, newer, of another kind, or of other hosts
     |   |-- SpecError             a lab spec with unknown keys or impossible values (all faults at once)
     |   |-- OutputExistsError     writing there would overwrite something

@@ -23,7 +23,7 @@ WORDS = frozenset(
 )
 """The words of a hostfile, none of which can be a host's name."""
 NAIVE = ("--mca", "regx", "naive")
-"""What makes mpirun 4.1 start daemons on hosts whatever their names; 5 accepts it."""
+"""What makes mpirun 4.1 start daemons on hosts with any names; 5 accepts it."""
 MAX_INT = 2**31 - 1
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+|[A-Za-z0-9][A-Za-z0-9_.-]*")
 _PACKED = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")

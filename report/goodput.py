@@ -7,7 +7,7 @@ import numpy as np
 from netprobe.core.documents.scan import Scan
 from netprobe.core.units import count, rate_text
 
-_WAYS = {"tcp": "the agents' own TCP flows"}
+_METHODS = {"tcp": "the agents' own TCP flows"}
 _SLOWEST = 3
 
 
@@ -19,7 +19,7 @@ def goodput_text(scan: Scan) -> list[str]:
         matrix = scan.goodput_bytes_per_s.get(measurement.id)
         if matrix is None:
             continue
-        way = _WAYS.get(measurement.method, measurement.method)
+        way = _METHODS.get(measurement.method, measurement.method)
         cells = np.argwhere(np.isfinite(matrix))
         if not len(cells):
             lines.append(f"{measurement.id} ({way}): no reading")

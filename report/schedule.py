@@ -99,5 +99,5 @@ def _models(plan: SchedulePlan) -> str:
 
 
 def unknown_text(unknown: Sequence[str]) -> list[str]:
-    """What could not be told, a line each."""
+    """What remains unknown, one line each."""
     return [f"not known: {text}" for text in unknown]

@@ -38,7 +38,7 @@ def group_order(map_: Map) -> list[int]:
 def heat_map(scan: Scan, map_: Map, *, width: int, encoding: str = "utf-8") -> RenderableType:
     """What was measured, in group order; the darker, the farther (or slower). Shrinks to ``width`` columns.
 
-    The p10 of RTT, or where the groups are those of goodput the seconds a byte.
+    The p10 of RTT, or where the groups are those of goodput the seconds per byte.
 
     An ``encoding`` that cannot write the block characters gets ASCII ones.
     """
@@ -86,7 +86,7 @@ def _rtt(scan: Scan) -> str:
 
 
 def _measured(scan: Scan, map_: Map) -> FloatMatrix:
-    """(N, N) of the scan: seconds of a round trip, or seconds a byte; NaN where missing."""
+    """(N, N) of the scan: seconds of a round trip, or seconds per byte; NaN where missing."""
     beta = map_.layers.beta
     if map_.grouped_by == "rtt" or beta is None:
         return np.asarray(scan.rtt_s.p10)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Every check of the code that is no test. Runs them all, then says which failed.
+# Every check of the code that is not a test. Runs them all, then says which failed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 failed=
@@ -15,7 +15,7 @@ check() {
 check "ruff check" .venv/bin/ruff check .
 check "ruff format" .venv/bin/ruff format --check .
 check "mypy" .venv/bin/mypy
-# A script finds what lies beside it.
+# A script finds what lies next to it.
 check "mypy, scripts and bench" env MYPYPATH=bench .venv/bin/mypy --explicit-package-bases scripts bench
 check "layers" .venv/bin/lint-imports
 check "imports" .venv/bin/python scripts/check_imports.py

@@ -1,4 +1,4 @@
-"""Compare the published JSON Schemas in docs/schemas/ with the models; ``--write`` writes them anew.
+"""Compare the published JSON Schemas in docs/schemas/ with the models; ``--write`` rewrites them.
 
 A document's shape is a promise to programs elsewhere, so a change of a model has to show in a diff.
 """

@@ -156,7 +156,7 @@ makes_venvs() { "$1" -c 'import ensurepip, venv' >/dev/null 2>&1; }
 choose_python() {
     python=
     if [ -n "${PYTHON:-}" ]; then
-        have "$PYTHON" || fail "PYTHON=$PYTHON is no command"
+        have "$PYTHON" || fail "PYTHON=$PYTHON is not a command"
         recent_enough "$PYTHON" || fail "PYTHON=$PYTHON is no Python 3.10 or later"
         python=$PYTHON
         return
@@ -291,7 +291,7 @@ venv_stands() {
 
 make_venv() {
     if [ -e .venv ] && [ ! -e .venv/pyvenv.cfg ] && ! rmdir .venv 2>/dev/null; then
-        fail "$root/.venv is no virtual environment: move it away"
+        fail "$root/.venv is not a virtual environment: move it away"
     fi
     # The interpreter behind a shim or behind an active environment, which may be the one replaced.
     base=$("$python" -c 'import sys; print(getattr(sys, "_base_executable", "") or sys.executable)')
@@ -365,7 +365,7 @@ add_python_packages() {
     # shellcheck disable=SC2086 # each is one option or none
     pip install $quiet --no-compile -c constraints.txt $editable ".${extras:+[$extras]}" ||
         fail "pip could not install netprobe's packages (see above)"
-    # pip compiles on one core, and an import would for each process anew where root runs in a user's clone.
+    # pip compiles on one core, and an import would for each process again where root runs in a user's clone.
     "$venv_python" -m compileall -qq -j 0 -x '/tests?/' .venv/lib || true
     if links_work; then
         printf '%s\n' "$want" >".venv/.setup-$target"

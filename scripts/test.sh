@@ -1,7 +1,7 @@
 #!/bin/sh
 # Run the tests. scripts/test.sh all|fast|long [PYTEST ARGUMENT...]
 #
-# all: tests without a lab in parallel, and beside them, one at a time, the labs that wait more than they work; then,
+# all: tests without a lab in parallel, and at the same time, one by one, the labs that wait more than they work; then,
 # alone, the labs whose timing a busy neighbour would spoil (marked `quiet`). fast: of the tests without a lab those
 # that take less than a second each. long: all parts, with the tests marked `long` and new random examples, whose
 # seed is printed. With arguments for pytest, all and long are one plain run. Fails when any part fails.
@@ -72,8 +72,8 @@ cat "$folder/labs.log"
 tail -n 1 "$folder/labs.log" >"$folder/labs.last"
 part quiet -m quiet "$@"
 
-# The closing lines at the end; those of failures stand last.
-printf '\ntests without a lab, labs beside them, labs alone:\n'
+# The closing lines at the end; those of failures are last.
+printf '\ntests without a lab, labs at the same time, labs alone:\n'
 status=0
 for wanted in passed failed; do
     for name in parallel labs quiet; do

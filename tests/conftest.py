@@ -24,7 +24,7 @@ settings.register_profile("long", deadline=None, max_examples=600, derandomize=F
 settings.load_profile("long" if LONG else "everyday")
 
 # Commands that tests start find netprobe compiled, as a user's second command does: without that each of some
-# hundred compiles all of it anew, which takes longer than what most of them do.
+# hundred compiles all of it again, which takes longer than what most of them do.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 

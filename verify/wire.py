@@ -111,7 +111,7 @@ class WireRunner:
             answer = await self._ask(place, "collective_connect", CONNECT_S + ASK_S, fields)
             for fault in _list(answer, "faults", 64):
                 if not (isinstance(fault, list) and len(fault) == 2 and isinstance(fault[0], int)):
-                    raise ProtocolError("faults that are none")
+                    raise ProtocolError("faults that are not valid")
                 raise StoppedRunError(f"no connection with {self._name(fault[0])}: {str(fault[1])[:200]}")
 
         await self._all(connect(place) for place in range(len(self.members)))

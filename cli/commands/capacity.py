@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SecondsOption = Annotated[
     float, typer.Option("--seconds", help="Length of each test; its first fifth does not count.")
 ]
-StreamsOption = Annotated[int, typer.Option("--streams", help="TCP connections a flow.")]
+StreamsOption = Annotated[int, typer.Option("--streams", help="TCP connections per flow.")]
 RepeatsOption = Annotated[int, typer.Option("--repeats", help="Tests of each uplink in each direction.")]
 AtOnceOption = Annotated[
     int, typer.Option("--flows-at-once", help="Most flows at once inside the groups (0: no cap).")

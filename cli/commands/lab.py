@@ -117,7 +117,7 @@ def exec_(
 
 
 def _host_and_words(host: str | None, argv: list[str]) -> tuple[str | None, list[str]]:
-    """The host and the program, where --host may stand behind LAB too. Raises InputError."""
+    """The host and the program, where --host may follow LAB too. Raises InputError."""
     from netprobe.core.errors import InputError
 
     first, equals, value = argv[0].partition("=")

@@ -43,7 +43,7 @@ AlgorithmOption = Annotated[
         help=f"What to run (the plan's; a ring runs in chunks): {ALGORITHMS_LISTED}; with --with the library's own.",
     ),
 ]
-ChannelsOption = Annotated[int, typer.Option("--channels", help="TCP connections a pair of hosts.")]
+ChannelsOption = Annotated[int, typer.Option("--channels", help="TCP connections per pair of hosts.")]
 TimeOption = Annotated[
     str, typer.Option("--time", help="Time for the comparison; the same again for --orders.")
 ]

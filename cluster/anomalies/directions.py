@@ -1,6 +1,6 @@
 """Pairs of hosts whose two directions differ beyond noise.
 
-Two readings of one thing differ by noise: small differences are more frequent than large ones, whatever the noise is.
+Two readings of one thing differ by noise: small differences are more frequent than large ones, for any noise.
 Two things speak against noise. A pair may stand out of the others, by a multiple of the median absolute deviation
 (Hampel 1974). Or most pairs differ, so that there is no bulk to stand out of; but then more differences are large
 than small. The differences of noise have a density that falls from zero on (that of two independent readings

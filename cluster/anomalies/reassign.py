@@ -63,7 +63,7 @@ def reassigned_hosts(raw_distance_s: Vector, labels: Labels) -> dict[int, int]:
     raw_distance_s: (N, N) ``[src, dst]`` as measured, any unit, NaN where missing; labels: (N,) the finest
     groups, 0 to k - 1. A host is moved where one group explains its row, but for one delay or one factor, as
     well as other hosts' groups explain theirs, and clearly better than any other group does. A host whose
-    delay is no larger than the noise of its readings is not moved. Raises InputError for a bad matrix.
+    delay is not larger than the noise of its readings is not moved. Raises InputError for a bad matrix.
     """
     matrix = symmetric(raw_distance_s)
     positive = matrix[np.isfinite(matrix) & (matrix > 0)]

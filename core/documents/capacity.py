@@ -45,7 +45,7 @@ class Resource(Record):
 
 
 class Oversubscription(Record):
-    """What a group's hosts can send together, over what its uplink takes. 1 and less is none."""
+    """What a group's hosts can send together, over what its uplink takes. 1 and less is not oversubscribed."""
 
     group: str
     ratio: float | None = Field(default=None, ge=0)

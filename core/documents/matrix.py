@@ -108,7 +108,7 @@ def array_digest(array: NDArray[Any]) -> str:
 
 
 def _remember(array: NDArray[Any], digest: str) -> None:
-    """Of an array that nobody can change: its digest need not be told again as long as it is there."""
+    """Of an array that nobody can change: its digest need not be computed again as long as it is there."""
     key = id(array)
     _DIGESTS[key] = weakref.ref(array, lambda _: _DIGESTS.pop(key, None)), digest
 
@@ -135,7 +135,7 @@ def load_array(folder: Path, reference: dict[str, Any]) -> NDArray[Any]:
         )
     if reference.get("sha256") != array_digest(array):
         raise ValueError(f"side file {name!r} is not the one this document was written with (sha256 differs)")
-    # It stands on bytes, which are never written.
+    # It is backed by bytes, which are never written.
     _remember(array, reference["sha256"])
     return array
 
@@ -208,7 +208,7 @@ class Ready:
     pydantic would copy them cell by cell, and rounding walk them again. ``key`` marks their stand-ins; it is
     random each time, so that nothing in a document can be taken for one.
 
-    as_text: the document is written and not looked at, so matrices may stand in it as `RowTexts`. canonical: it is
+    as_text: the document is written and not looked at, so matrices may be in it as `RowTexts`. canonical: it is
     written to be hashed, and what has its canonical text at hand puts that into ``texts``.
     """
 
@@ -219,7 +219,7 @@ class Ready:
     texts: list[str] = field(default_factory=list)
 
     def stand_in(self, text: str) -> str:
-        """What stands for a part of which the canonical text is ``text``."""
+        """The stand-in for a part of which the canonical text is ``text``."""
         self.texts.append(text)
         return f"{self.key}:{len(self.texts) - 1}"
 

@@ -96,7 +96,7 @@ class SchedulePlan(Plan):
     channels: int = Field(default=1, ge=1)
     templates: list[ScheduleTemplate]
     blocks: Table
-    """Rows [template, channel, start]: start is the step of the schedule at which step 0 of its template stands."""
+    """Rows [template, channel, start]: start is the step of the schedule at which step 0 of its template is."""
     weights: Table
     """Rows [how many chunks, weight of each], in the order of the blocks: shares of the buffer in proportion."""
     rates: list[float] | None = None

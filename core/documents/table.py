@@ -67,7 +67,7 @@ def _serialize(array: IntTable, info: SerializationInfo) -> Any:
 
 
 _SCHEMA = {
-    "description": "rows of whole numbers; many rows stand as an array in the side file",
+    "description": "rows of whole numbers; many rows are an array in the side file",
     "anyOf": [
         {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
         {

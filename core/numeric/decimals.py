@@ -72,7 +72,7 @@ def _write_usual(flat: NDArray[np.float64], cells: NDArray[np.uint8]) -> NDArray
 def _written(whole: NDArray[np.int32], exponent: int) -> NDArray[np.uint8]:
     """(M, width) the texts of ``whole``, nine digits each, times a power of ten: the first digit's is ``exponent``.
 
-    Where nothing is to be written stands a zero.
+    Where nothing is to be written there is a zero.
     """
     digits = np.empty((len(whole), SIGNIFICANT_DIGITS), dtype=np.uint8)
     for place in range(SIGNIFICANT_DIGITS - 1, -1, -1):

@@ -37,7 +37,7 @@ def row_medians(values: NDArray[np.float64], *, none: float = np.nan) -> NDArray
     """(N,) the median of the finite values of each row of (N, M), ``none`` for a row without any."""
     finite = np.isfinite(values)
     count = finite.sum(axis=1)
-    # NaN sorts last, so the finite ones stand in front.
+    # NaN sorts last, so the finite ones are in front.
     ordered = np.sort(np.where(finite, values, np.nan), axis=1)
     rows = np.arange(len(values))
     low, high = (

@@ -35,7 +35,7 @@ NAME_PATTERN = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,22}[a-z0-9])?", re.ASCII)
 
 
 def read_delay_s(value: object) -> float:
-    """A delay of a lab, in seconds one way; ValueError when it is none or beyond what a lab can do."""
+    """A delay of a lab, in seconds one way; ValueError when it is not valid or beyond what a lab can do."""
     seconds = _read(parse_delay_s, value)
     if not DELAY_MIN_S <= seconds <= DELAY_MAX_S:
         raise ValueError(f"{value!r} is out of range: one-way delays go from 25us to 10s")
@@ -43,7 +43,7 @@ def read_delay_s(value: object) -> float:
 
 
 def read_extra_delay_s(value: object) -> float:
-    """What a fault adds to a delay, in seconds one way; ValueError when it is none or out of range."""
+    """What a fault adds to a delay, in seconds one way; ValueError when it is not valid or out of range."""
     seconds = _read(parse_delay_s, value)
     if seconds > DELAY_MAX_S:
         raise ValueError(f"{value!r} is out of range: what is added to a delay goes from 0us to 10s")
@@ -51,14 +51,14 @@ def read_extra_delay_s(value: object) -> float:
 
 
 def read_paths_s(value: object) -> tuple[float, ...]:
-    """The extra one-way delays of 2 to 8 paths, in seconds; ValueError when they are none."""
+    """The extra one-way delays of 2 to 8 paths, in seconds; ValueError when they are not valid."""
     if not isinstance(value, (list, tuple)) or not 2 <= len(value) <= PATHS_LIMIT:
         raise ValueError(f"needs the extra delays of 2 to {PATHS_LIMIT} paths, such as [0us, 200us]")
     return tuple(read_extra_delay_s(one) for one in value)
 
 
 def read_rate_bytes_per_s(value: object) -> float:
-    """A rate of a lab, in bytes a second (infinity: no limit); ValueError when it is none or out of range."""
+    """A rate of a lab, in bytes a second (infinity: no limit); ValueError when it is not valid or out of range."""
     rate = _read(parse_rate_bytes_per_s, value)
     if not math.isinf(rate) and not RATE_MIN_BYTES_PER_S <= rate <= RATE_MAX_BYTES_PER_S:
         raise ValueError(f"{value!r} is out of range: rates go from 1Mbit/s to 100Gbit/s, or unlimited")
@@ -66,7 +66,7 @@ def read_rate_bytes_per_s(value: object) -> float:
 
 
 def read_background_bytes_per_s(value: object) -> float:
-    """The rate of a background flow, in bytes a second; ValueError when it is none or out of range."""
+    """The rate of a background flow, in bytes a second; ValueError when it is not valid or out of range."""
     rate = _read(parse_rate_bytes_per_s, value)
     if not RATE_MIN_BYTES_PER_S <= rate <= BACKGROUND_MAX_BYTES_PER_S:
         raise ValueError(f"{value!r} is out of range: background flows go from 1Mbit/s to 10Gbit/s")
@@ -74,7 +74,7 @@ def read_background_bytes_per_s(value: object) -> float:
 
 
 def read_loss_ratio(value: object) -> float:
-    """A loss, as a ratio from 0 to 1; ValueError when it is none."""
+    """A loss, as a ratio from 0 to 1; ValueError when it is not valid."""
     return _read(parse_loss_ratio, value)
 
 
@@ -84,7 +84,7 @@ def read_mtu_bytes(value: object) -> int:
 
 
 def check_name(name: str) -> str:
-    """The name of a lab, checked; ValueError when it is none."""
+    """The name of a lab, checked; ValueError when it is not valid."""
     if not NAME_PATTERN.fullmatch(name):
         raise ValueError(
             f"{name[:64]!r} is not a valid lab name: 1 to 24 of a-z, 0-9 and -, no - at either end"
@@ -93,7 +93,7 @@ def check_name(name: str) -> str:
 
 
 def whole(value: object, what: str, low: int, high: int) -> int:
-    """A whole number within limits; ValueError when it is none."""
+    """A whole number within limits; ValueError when it is not valid."""
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise ValueError(f"{what} must be a whole number from {low} to {high}")
     return value

@@ -30,8 +30,8 @@ def hosts_to_scan(
     if hosts is None and via not in KNOW_THEIR_HOSTS:
         raise InputError("give either --hosts FILE or --lab SPEC")
     if hosts is not None and hosts.startswith(PODS):
-        asked = options is not None and (options.family, options.subnet, options.interface) != (None,) * 3
-        found, notes = pods_to_scan(launcher, hosts.removeprefix(PODS), asks_address=asked)
+        requested = options is not None and (options.family, options.subnet, options.interface) != (None,) * 3
+        found, notes = pods_to_scan(launcher, hosts.removeprefix(PODS), asks_address=requested)
         for text in notes:
             on_note(text)
         return found

@@ -68,7 +68,7 @@ def _run(argv: list[str], limit: int, seconds: float) -> tuple[str, int]:
         output = child.read(limit, time.monotonic() + seconds)
     except ValueError as error:
         raise OSError(errno.EIO, "%s: %s" % (PROGRAM, error)) from None
-    # Other bytes would grow sixfold on their way, and are none that it prints.
+    # Other bytes would grow sixfold on their way, and fping never prints them.
     return output.decode("ascii", "replace").replace("\ufffd", "?"), child.process.returncode
 
 

@@ -86,7 +86,7 @@ def text_frame(text: str) -> bytes:
 
 
 def parse_json(body: bytes) -> dict[str, Any]:
-    """The message in a JSON frame; raises ProtocolError when it is none."""
+    """The message in a JSON frame; raises ProtocolError when it is not a valid one."""
     try:
         message = _decode(body.decode("utf-8"))
     except (ValueError, RecursionError):

@@ -27,7 +27,7 @@ BUSY_LOAD_PER_CORE = 2.0
 STEAL_RATIO = 0.05
 LATE_S = 0.005
 MANY_COPIES = 0.02
-"""Share of a host's probes that are answered twice, from which on it is told."""
+"""Share of a host's probes that are answered twice, from which on it is reported."""
 """A median sleep that ends this much late: paced probes leave in bursts, user-space stamps are useless."""
 SLOW_CLOCKS = frozenset({"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"})
 _MOST = 1 << 62
@@ -97,13 +97,13 @@ async def audit_fleet(members: Sequence[Member], *, programs: bool = False) -> d
 
 
 def parse_audit(answer: Mapping[str, Any]) -> HostAudit:
-    """Check a host's answer. Raises ProtocolError for what is none."""
+    """Check a host's answer. Raises ProtocolError for what is not a valid answer."""
     message = dict(answer)
     if message.get("type") != "audited":
         raise ProtocolError("an answer that is not an audit")
     programs = message.get("programs") or {}
     if not isinstance(programs, dict) or len(programs) > 16:
-        raise ProtocolError("an audit whose programs are none")
+        raise ProtocolError("an audit whose programs are not valid")
     speed = _optional(message, "speed", 1 << 32)
     return HostAudit(
         start=AuditReading(
@@ -246,7 +246,7 @@ def _visit_warnings(names: Sequence[str], visits: Sequence[VisitResult]) -> list
 
 
 def _copies_warning(names: Sequence[str], twice: Counter[int], answered: Counter[int]) -> list[str]:
-    """Of packets that arrive twice, told of the host that has the largest share of them; counts by host."""
+    """A warning about packets that arrive twice, naming the host that has the largest share of them; counts by host."""
     share, host = max(((twice[host] / answered[host], -host) for host in answered), default=(0.0, 0))
     if share < MANY_COPIES:
         return []

@@ -5,7 +5,7 @@ once, so nothing passes an uplink. ``up``: the hosts of one group send to hosts 
 other groups, so that its way out is the narrowest place and no other group's way in is. ``down``: the
 reverse. Between groups only one test runs at a time.
 
-Where groups stand in groups (racks in rows) each tier is tested apart: the flows of a rack go to the other racks of its
+Where groups are nested (racks in rows) each tier is tested apart: the flows of a rack go to the other racks of its
 row, so that they do not pass the row's uplink, and those of a row, of all its racks, to the other rows. The uplinks
 are numbered: those of the groups first, then those of the outer groups.
 """

@@ -39,7 +39,7 @@ class CapacityOptions:
     repeats: int = 2
     """Tests of each group's uplink, in each direction."""
     at_once: int = 0
-    """Cap of flows at once inside groups; 0 is none."""
+    """Cap of flows at once inside groups; 0 is no cap."""
 
     def __post_init__(self) -> None:
         faults = []

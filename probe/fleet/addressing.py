@@ -111,9 +111,9 @@ def choose_addresses(
             del addresses[name]
             others = listed([n for n in names if n != name])
             failures[name] = f"its address {address} is that of {others} too"
-    asked = options.subnet is not None or options.interface is not None
+    requested = options.subnet is not None or options.interface is not None
     return Chosen(
-        addresses=addresses, failures=failures, notes=[] if asked else network_notes(reported, addresses)
+        addresses=addresses, failures=failures, notes=[] if requested else network_notes(reported, addresses)
     )
 
 

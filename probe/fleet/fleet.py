@@ -248,7 +248,7 @@ def open_timeout_s(hosts: int) -> float:
 
 
 def opened_port(answer: dict[str, Any], port_range: tuple[int, int], *, type_: str = "opened") -> int:
-    """The port that an agent opened, checked against the range it was told: its peers probe that port.
+    """The port that an agent opened, checked against the range it was given: its peers probe that port.
 
     Raises ProtocolError.
     """

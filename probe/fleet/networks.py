@@ -52,7 +52,7 @@ def by_shared_network(
 
     First those of no bridge or tunnel; of these, the network that all hosts have, the one with most default routes
     where there are several; then those in a network with any other host; then the default route's. ``given`` are
-    addresses of hosts whose address was given: they stand in networks too.
+    addresses of hosts whose address was given: they are in networks too.
     """
     having: Counter[Network] = Counter()
     routes: Counter[Network] = Counter()

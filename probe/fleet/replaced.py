@@ -15,7 +15,7 @@ from netprobe.probe.fleet.fleet import Member
 def find_replaced(members: Sequence[Member], boots: Mapping[str, str]) -> dict[int, str]:
     """Names, by index, of the hosts whose running kernel has another ``boot_id`` than in ``boots``.
 
-    A host whose boot is hidden, then or now, is none of them.
+    A host whose boot is hidden, then or now, is not one of them.
     """
     found = {}
     for member in members:

@@ -36,22 +36,22 @@ async def until_stopped(work: Any, stop: asyncio.Event | None) -> bool:
 def run_stoppable(main: Callable[[asyncio.Event], Coroutine[Any, Any, T]]) -> T:
     """Run ``main(stop)`` in a loop of its own; in the main thread SIGINT, SIGTERM and SIGHUP set ``stop``.
 
-    They do from the first moment on, while there is no loop yet that could be told. One that is ignored
+    They do from the first moment on, while there is no loop yet to tell. One that is ignored
     (nohup, a job in the background) stays ignored.
     """
 
     async def whole() -> T:
         stop = asyncio.Event()
         with _signals_set(stop):
-            if told:
-                told.clear()
+            if held:
+                held.clear()
                 stop.set()
             return await main(stop)
 
-    with signals_held() as told:
+    with signals_held() as held:
         result = asyncio.run(whole())
-    if told:  # too late to stop this work: whoever called may have more
-        signal.raise_signal(told[0])
+    if held:  # too late to stop this work: whoever called may have more
+        signal.raise_signal(held[0])
     return result
 
 
@@ -64,12 +64,12 @@ def _signals_set(stop: asyncio.Event) -> Iterator[None]:
         before = {}
     handled = {number: what for number, what in before.items() if what is not signal.SIG_IGN}
 
-    def told() -> None:
+    def on_signal() -> None:
         noted()
         stop.set()
 
     for number in handled:
-        loop.add_signal_handler(number, told)
+        loop.add_signal_handler(number, on_signal)
     try:
         yield
     finally:

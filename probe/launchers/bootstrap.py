@@ -4,7 +4,7 @@ The command says that it is ready, and only then is anything sent: a login whose
 its place would read the code as commands. The command's one argument then reads a length and that many bytes of
 Python, the loader; the loader reads the agent's archive into an anonymous file in memory (memfd_create) and imports
 it from there, what a task needs when the task comes, so nothing is left on the remote disk. Nonce and token travel in
-the stream and never stand in an argument vector, where every user of the host could read them.
+the stream and are never in an argument vector, where every user of the host could read them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PACKAGE = "netprobe_agent"
 LOADER_TIMEOUT_S = 60
 
 READY = b"\nnetprobe-ready\n"
-"""What the command prints before it reads. It stands so in no argument, which a shell may print too."""
+"""What the command prints before it reads. It is in no argument in this form, which a shell may print too."""
 
 _SAY_READY = 'l=os.linesep.encode();os.write(1,l+b"netprobe-"+b"ready"+l);'
 

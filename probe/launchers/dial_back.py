@@ -76,14 +76,14 @@ class DialBackLauncher(abc.ABC):
         launches: list[_Launch] = []
         try:
             await listener.start(at.address, at.port)
-            told = listener.address
-            if told in ("0.0.0.0", "::"):
-                told = await asyncio.to_thread(routed_address, hosts)
+            address = listener.address
+            if address in ("0.0.0.0", "::"):
+                address = await asyncio.to_thread(routed_address, hosts)
             waiting = list(hosts)
             while waiting:
                 one = _Launch(self, waiting, payload, listener, deadline)
                 launches.append(one)
-                async for outcome in one.run(told, last=len(launches) == MAX_LAUNCHES):
+                async for outcome in one.run(address, last=len(launches) == MAX_LAUNCHES):
                     yield outcome
                 waiting = one.again
         finally:

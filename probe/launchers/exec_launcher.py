@@ -176,7 +176,7 @@ class ExecLauncher(ChildLauncher):
     The template is split as a shell would and never given to one. ``{name}``, ``{target}``, ``{address}``
     and ``{host}`` (the target) are replaced inside each word, so a value stays within its word. The agent's
     command follows as further words. Where it has to be one word that a shell will read, ``{command}``
-    stands for it, quoted (``su -c {command} probe``); for a template that runs ``ssh`` that is done anyway.
+    is replaced by it, quoted (``su -c {command} probe``); for a template that runs ``ssh`` that is done anyway.
     """
 
     def __init__(self, template: str, *, fan_out: int = DEFAULT_FAN_OUT) -> None:

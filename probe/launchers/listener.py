@@ -39,7 +39,7 @@ class Invitation:
     arrivals: asyncio.Queue[Arrival] = field(default_factory=asyncio.Queue)
 
     def first_frame(self, address: str, port: int, timeout_s: float) -> bytes:
-        """What an agent is told on its standard input."""
+        """What an agent is sent on its standard input."""
         return messages.json_frame(
             {
                 "type": "dial",
@@ -156,7 +156,7 @@ def _checked_names(text: str) -> dict[str, str]:
     except (ValueError, RecursionError):
         raise ProtocolError("names that are no JSON") from None
     if not isinstance(names, dict) or not all(isinstance(value, str) for value in names.values()):
-        raise ProtocolError("names that are none")
+        raise ProtocolError("names that are not valid")
     return names
 
 

@@ -100,7 +100,7 @@ class SharedProcess:
 
 
 def lines_naming(lines: Iterable[str], names: Iterable[str]) -> list[str]:
-    """Those lines in which one of the names stands as a word of its own."""
+    """Those lines in which one of the names is a word of its own."""
     word = "|".join(re.escape(name) for name in sorted(names))
     pattern = re.compile(rf"(?<![\w.])(?:slurmstepd-)?(?:{word})(?![\w-]|\.\w)")
     return [line.strip() for line in lines if pattern.search(line)]

@@ -93,7 +93,7 @@ class SlurmLauncher(DialBackLauncher):
         return [host for host in hosts if host.launcher_name in ended]
 
     def lines_about(self, output: str, host: Host) -> list[str]:
-        """What names the host, and what its task printed, as far as srun has told which task that is."""
+        """What names the host, and what its task printed, as far as srun has said which task that is."""
         task = _ended(output).get(host.launcher_name)
         printed = [text for number, text in _LABELLED.findall(output) if number == task]
         return [*super().lines_about(output, host), *printed]

@@ -38,10 +38,10 @@ async def blocked_links(members: Iterable[Member], options: ScanOptions) -> list
 async def blocked_hosts(members: Sequence[Member], unheard: Sequence[int], options: ScanOptions) -> list[str]:
     """Names of those of the hosts ``unheard``, which answered no UDP probe, that take a TCP connection."""
     up = [member for member in members if member.up]
-    asked = [members[index] for index in unheard if members[index].up][:MOST_LINKS]
+    requested = [members[index] for index in unheard if members[index].up][:MOST_LINKS]
     others = [member for member in up if member.index not in unheard] or up
     links = []
-    for place, dst in enumerate(asked):
+    for place, dst in enumerate(requested):
         src = next((m for m in others[place % len(others) :] + others if m is not dst), None)
         if src is not None:
             links.append((src, dst))

@@ -104,7 +104,7 @@ class Fping:
         answer = await src.connection.request(message, self.deadline_s)
         output, code = answer.get("output"), _code(answer, "code")
         if not isinstance(output, str) or len(output) > MAX_BYTES:
-            raise ProtocolError("a report of fping that is none")
+            raise ProtocolError("a report of fping that is not valid")
         if code > 1:
             return [{"reason": f"{src.outcome.host.name}: {_why_not(code, output)}"}]
         try:

@@ -48,7 +48,7 @@ class FpingReport:
     """One for each probe that was answered, in the order of arrival."""
     duplicates: int
     complaint: str | None
-    """The first line that told of something else (an ICMP error, say)."""
+    """The first line that reported something else (an ICMP error, say)."""
 
 
 def parse_version(text: str) -> str | None:

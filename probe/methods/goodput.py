@@ -20,17 +20,17 @@ from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.fleet.connection import AgentLostError, TaskFailedError, text_field
 from netprobe.probe.fleet.fleet import Member
 from netprobe.probe.methods.base import Cost, VisitContext
-from netprobe.probe.methods.goodput_iperf3 import Iperf3Way
+from netprobe.probe.methods.goodput_iperf3 import Iperf3Tool
 from netprobe.probe.methods.goodput_options import (
-    BOTH_WAYS,
+    BOTH_DIRECTIONS,
     CPU_BOUND,
     SHORT,
     GoodputOptions,
     GoodputSize,
-    Way,
+    GoodputTool,
     measurement_id,
 )
-from netprobe.probe.methods.goodput_tcp import TcpWay
+from netprobe.probe.methods.goodput_tcp import TcpTool
 from netprobe.probe.methods.iperf3_report import parse_version, version_tuple
 from netprobe.probe.methods.narrow import narrow_links
 from netprobe.probe.records.matrices import GOODPUT_KEY
@@ -42,18 +42,18 @@ VERSION_TIMEOUT_S = 10.0
 _REMEDY = "(install it, or give --goodput tcp)"
 
 
-class WayChoice:
+class ToolChoice:
     """How the goodput of a scan is measured: found out once, for all of its goodput phases."""
 
-    def __init__(self, asked: Way) -> None:
-        self.asked = asked
-        self.chosen: Way | None = None if asked == "auto" else asked
+    def __init__(self, requested: GoodputTool) -> None:
+        self.requested = requested
+        self.chosen: GoodputTool | None = None if requested == "auto" else requested
         self.without: dict[int, str] = {}
         """Why a host has no iperf3."""
         self.versions: dict[str, str] = {}
         """Version of iperf3 by name of host."""
         self.warnings: list[str] = []
-        self._looked = asked == "tcp"
+        self._looked = requested == "tcp"
 
     async def look(self, members: Sequence[Member]) -> None:
         """Ask the hosts that are up, and choose."""
@@ -69,7 +69,7 @@ class WayChoice:
                 self.versions[member.outcome.host.name] = version
         if self.chosen is None:
             self.chosen = "tcp" if self.without else "iperf3"
-        if self.asked == "auto" and self.without:
+        if self.requested == "auto" and self.without:
             names = [m.outcome.host.name for m in up if m.index in self.without]
             self.warnings.append(
                 f"{listed(names)} {'has' if len(names) == 1 else 'have'} no iperf3: "
@@ -110,19 +110,19 @@ class Goodput:
         *,
         size: GoodputSize | None = None,
         streams: int = 1,
-        choice: WayChoice | None = None,
+        choice: ToolChoice | None = None,
         first: bool = True,
     ) -> None:
         self._options = options
         self._goodput = goodput or GoodputOptions()
-        self._choice = choice or WayChoice(self._goodput.way)
+        self._choice = choice or ToolChoice(self._goodput.way)
         self._size = size
         self._streams = streams
         self._first = first
         seconds, ports = self._goodput.seconds, options.port_range
         count = 0 if size is None else size.bytes
-        self._tcp = TcpWay(seconds=seconds, count=count, streams=streams, ports=ports)
-        self._iperf3 = Iperf3Way(seconds=math.ceil(seconds), count=count, streams=streams, ports=ports)
+        self._tcp = TcpTool(seconds=seconds, count=count, streams=streams, ports=ports)
+        self._iperf3 = Iperf3Tool(seconds=math.ceil(seconds), count=count, streams=streams, ports=ports)
         self._cpu_bound: Counter[str] = Counter()
         self._flags: Counter[str] = Counter()
         self._read = 0
@@ -133,21 +133,21 @@ class Goodput:
         return Measurement(
             id=measurement_id(self._size, self._streams, first=self._first),
             key=GOODPUT_KEY,
-            method=self._way.name,
+            method=self._tool.name,
             unit="B/s",
             statistic="median",
             parameters={
-                "way": self._choice.asked,
+                "way": self._choice.requested,
                 "streams": self._streams,
                 "size_bytes": None if self._size is None else self._size.bytes,
-                **self._way.parameters,
-                **({"versions": dict(self._choice.versions)} if self._way is self._iperf3 else {}),
+                **self._tool.parameters,
+                **({"versions": dict(self._choice.versions)} if self._tool is self._iperf3 else {}),
             },
         )
 
     def cost(self) -> Cost:
         """Of one visit. A timed one is assumed to run at a gigabit a second."""
-        way = self._way
+        way = self._tool
         if self._size is None:
             return Cost(seconds=way.visit_s, bytes=round(way.sending_s * ASSUMED_BYTES_PER_S))
         return Cost(
@@ -158,18 +158,18 @@ class Goodput:
     @property
     def deadline_s(self) -> float:
         """Of a visit of healthy agents: longer than any of its requests may take."""
-        return self._way.deadline_s
+        return self._tool.deadline_s
 
     async def prepare(self, members: Sequence[Member]) -> dict[int, str]:
         """Find out the way. Where iperf3 was requested by name, hosts without it cannot take part."""
         await self._choice.look(members)
-        if self._way is self._iperf3:
+        if self._tool is self._iperf3:
             return {index: f"{reason} {_REMEDY}" for index, reason in self._choice.without.items()}
         return {}
 
     async def visit(self, src: Member, dst: Member, context: VisitContext) -> list[dict[str, Any]]:  # noqa: ARG002
         """One test."""
-        fields = await self._way.visit(src, dst)
+        fields = await self._tool.visit(src, dst)
         if fields.get("reason") is not None and (narrow := await narrow_links([(src, dst)], self._options)):
             fields["reason"] += f"; {narrow}"
         reading: GoodputReading | None = fields.get("goodput")
@@ -182,19 +182,19 @@ class Goodput:
 
     async def finish(self, members: Sequence[Member]) -> None:
         """Close the ports of the agents' own flows; iperf3's servers ended with their tests."""
-        if self._way is self._tcp:
+        if self._tool is self._tcp:
             await self._tcp.close(members)
 
     @property
     def warnings(self) -> list[str]:
         """What a reader of its readings should know, once it is finished."""
         warnings = list(self._choice.warnings) if self._first else []
-        if self._way is self._iperf3:
+        if self._tool is self._iperf3:
             warnings += self._iperf3.warnings
-        if self._flags[BOTH_WAYS]:
+        if self._flags[BOTH_DIRECTIONS]:
             warnings.append(
-                f"{self.measurement.id}: {self._flags[BOTH_WAYS]} of {self._read} readings were taken while the other "
-                f"direction was loaded too (flag {BOTH_WAYS}): is iperf3 a wrapper that adds --bidir?"
+                f"{self.measurement.id}: {self._flags[BOTH_DIRECTIONS]} of {self._read} readings were taken while "
+                f"the other direction was loaded too (flag {BOTH_DIRECTIONS}): is iperf3 a wrapper that adds --bidir?"
             )
         id_, bound, short = self.measurement.id, self._flags[CPU_BOUND], self._flags[SHORT]
         if bound:
@@ -213,16 +213,16 @@ class Goodput:
 
     @property
     def _of_iperf3(self) -> str:
-        return " of iperf3" if self._way is self._iperf3 else ""
+        return " of iperf3" if self._tool is self._iperf3 else ""
 
     @property
     def _longer(self) -> str:
-        if self._way is self._iperf3:
+        if self._tool is self._iperf3:
             return "a larger size, or --goodput tcp"
         return "a longer --goodput-seconds" if self._size is None else "a larger --size"
 
     @property
-    def _way(self) -> TcpWay | Iperf3Way:
+    def _tool(self) -> TcpTool | Iperf3Tool:
         return self._tcp if self._choice.chosen == "tcp" else self._iperf3
 
 
@@ -250,7 +250,7 @@ def goodput_methods(
     combinations = [(size, count) for size in sizes for count in streams]
     if not combinations or len(set(combinations)) != len(combinations):
         raise InputError("goodput: sizes and numbers of streams are each to be given once")
-    choice = WayChoice(goodput.way)
+    choice = ToolChoice(goodput.way)
     return [
         Goodput(options, goodput, size=size, streams=count, choice=choice, first=place == 0)
         for place, (size, count) in enumerate(combinations)

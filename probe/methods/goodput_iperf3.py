@@ -10,7 +10,7 @@ from netprobe.core.text import listed
 from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.fleet.connection import AgentLostError, TaskFailedError
 from netprobe.probe.fleet.fleet import Member, opened_port
-from netprobe.probe.methods.goodput_options import BOTH_WAYS, CPU_BOUND, SHORT, longest_s
+from netprobe.probe.methods.goodput_options import BOTH_DIRECTIONS, CPU_BOUND, SHORT, longest_s
 from netprobe.probe.methods.iperf3_report import Iperf3Report, RefusedOptionsError, ReportError, parse_report
 
 SERVE_S = 15.0
@@ -24,7 +24,7 @@ SHORT_S = 0.05
 """Below this its figures are off by 10 % and more: the server stops counting when the client is done."""
 
 
-class Iperf3Way:
+class Iperf3Tool:
     """One test a visit: whole ``seconds`` of it, or ``count`` bytes (0: timed)."""
 
     name = "iperf3"
@@ -149,7 +149,11 @@ class Iperf3Way:
 
 
 def _reading(report: Iperf3Report) -> GoodputReading:
-    flags = {BOTH_WAYS: report.both_ways, CPU_BOUND: report.cpu_bound, SHORT: report.duration_s < SHORT_S}
+    flags = {
+        BOTH_DIRECTIONS: report.both_ways,
+        CPU_BOUND: report.cpu_bound,
+        SHORT: report.duration_s < SHORT_S,
+    }
     return GoodputReading(
         bytes_per_s=report.bytes_per_s,
         bytes=report.bytes,

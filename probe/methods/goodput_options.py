@@ -10,13 +10,13 @@ from typing import Literal
 from netprobe.core.errors import InputError
 from netprobe.core.units import parse_size_bytes
 
-Way = Literal["auto", "iperf3", "tcp"]
-WAYS: tuple[Way, ...] = ("auto", "iperf3", "tcp")
+GoodputTool = Literal["auto", "iperf3", "tcp"]
+GOODPUT_TOOLS: tuple[GoodputTool, ...] = ("auto", "iperf3", "tcp")
 CPU_BOUND = "cpu_bound"
 """Flag of a reading that a processor may have set, and not the network."""
 SHORT = "short"
 """Flag of a reading over too short a time, or of too few bytes."""
-BOTH_WAYS = "both_ways"
+BOTH_DIRECTIONS = "both_ways"
 """Flag of a reading that was taken while the other direction was loaded too."""
 MAX_SECONDS = 600.0
 MIN_SECONDS = 0.1
@@ -28,7 +28,7 @@ MAX_SIZE_BYTES = 10**12
 class GoodputOptions:
     """Raises InputError that lists every fault at once."""
 
-    way: Way = "auto"
+    way: GoodputTool = "auto"
     """``iperf3``, ``tcp`` (the agents' own flows), or ``auto``: iperf3 where every host has it."""
     seconds: float = 0.42
     """Of a timed test, and the longest a sized one may take is ten times that and ten seconds. iperf3 knows
@@ -36,8 +36,8 @@ class GoodputOptions:
 
     def __post_init__(self) -> None:
         faults = []
-        if self.way not in WAYS:
-            faults.append(f"{self.way!r} is not one of {', '.join(WAYS)}")
+        if self.way not in GOODPUT_TOOLS:
+            faults.append(f"{self.way!r} is not one of {', '.join(GOODPUT_TOOLS)}")
         if not math.isfinite(self.seconds) or not MIN_SECONDS <= self.seconds <= MAX_SECONDS:
             faults.append(f"{self.seconds} seconds a test: {MIN_SECONDS} to {MAX_SECONDS:.0f} are allowed")
         if faults:

@@ -12,7 +12,7 @@ from netprobe.probe.flows.flows import Flow, close_flows, ramp_of, run_flows
 from netprobe.probe.methods.goodput_options import CPU_BOUND, SHORT, longest_s
 
 
-class TcpWay:
+class TcpTool:
     """One flow a visit: ``seconds`` of it, or ``count`` bytes (0: timed)."""
 
     name = "tcp"

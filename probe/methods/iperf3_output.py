@@ -23,7 +23,7 @@ _SHOWS_USAGE = re.compile(r"^\s*usage:", re.IGNORECASE | re.MULTILINE)
 _MOST_STARTS = 64
 _START = re.compile(r"^\{", re.MULTILINE)
 # A string, passed over (one that is never closed ends with its line, so that no text takes long), or a word that C
-# prints for a number that is none.
+# prints for something that is not a number.
 _WORDS = re.compile(
     r'"(?:[^"\\\n]|\\[^\n]?)*(?:"|(?=\n)|\Z)'
     r"|(?<![\w.])[+-]?(?:nan|inf(?:inity)?)(?:\([^)\n]{0,40}\))?(?!\w)",

@@ -1,7 +1,7 @@
 """What ``iperf3 -J`` prints, checked: only figures that can be true come out. No I/O.
 
 The receiver's total over the whole time is the reading (``end.sum_received``): the sender's counts what still
-waits in its buffers, and an interval can exceed the rate of the line. Which end sent is told by
+waits in its buffers, and an interval can exceed the rate of the line. Which end sent is known by
 ``start.test_start.reverse``, not by the ``sender`` keys of the sums, which some versions write wrongly.
 
 A test of both directions at once (``--bidir``, by a wrapper: it is never requested) has sums for each. Versions since
@@ -148,7 +148,7 @@ def _sum(end: dict[str, Any], key: str) -> dict[str, Any]:
     forward = [value for value in values if isinstance(value, dict) and value.get("sender") is True]
     if len(forward) != 1 or len(values) != 2:
         raise ReportError(
-            f"iperf3's report has {len(values)} {key}, and which is of this direction cannot be told"
+            f"iperf3's report has {len(values)} {key}, and which is of this direction is unknown"
         )
     return dict(forward[0])
 

@@ -1,4 +1,4 @@
-"""Paths that large packets do not get through: asked for where a transfer came to nothing, and told by link."""
+"""Paths that large packets do not get through: traced where a transfer failed, and reported by link."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAMED = 4
 
 
 async def path_mtu_bytes(src: Member, dst: Member, options: ScanOptions) -> int | None:
-    """The largest IP packet that gets from ``src`` to ``dst``; None where it cannot be told."""
+    """The largest IP packet that gets from ``src`` to ``dst``; None where it is unknown."""
     if src.connection is None or not dst.port:
         return None
     try:
@@ -51,14 +51,16 @@ async def narrow_links(links: Sequence[tuple[Member, Member]], options: ScanOpti
     Each agent measures its own ones one after the other.
     """
     members = {member.index: member for link in links for member in link}
-    asked = list(dict.fromkeys((src.index, dst.index) for src, dst in links))[:MOST_LINKS]
-    ends = dict.fromkeys(end for link in asked for end in link)
+    requested = list(dict.fromkeys((src.index, dst.index) for src, dst in links))[:MOST_LINKS]
+    ends = dict.fromkeys(end for link in requested for end in link)
     limits = dict(
         zip(ends, await asyncio.gather(*(interface_mtu_bytes(members[end]) for end in ends)), strict=True)
     )
-    found = await asyncio.gather(*(path_mtu_bytes(members[src], members[dst], options) for src, dst in asked))
+    found = await asyncio.gather(
+        *(path_mtu_bytes(members[src], members[dst], options) for src, dst in requested)
+    )
     narrow = []
-    for (src, dst), mtu in zip(asked, found, strict=True):
+    for (src, dst), mtu in zip(requested, found, strict=True):
         known = [limit for limit in (limits[src], limits[dst]) if limit is not None]
         if mtu is not None and len(known) == 2 and mtu < min(known):
             names = [members[end].outcome.host.name for end in (src, dst)]

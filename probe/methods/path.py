@@ -145,4 +145,4 @@ def _address(value: object) -> str | None:
             raise ValueError
         return str(ipaddress.ip_address(value))
     except ValueError:
-        raise ProtocolError("a path with an address that is none") from None
+        raise ProtocolError("a path with an address that is not valid") from None

@@ -69,7 +69,7 @@ def network_parameters(options: ScanOptions, members: Sequence[Member]) -> dict[
 
 
 def series_message(options: ScanOptions, kind: str, dst: Member) -> dict[str, Any]:
-    """What every task that runs a series is told, but for its ``source``."""
+    """The parameters of every task that runs a series, without its ``source``."""
     return {
         "type": kind,
         "address": dst.address,

@@ -151,7 +151,7 @@ class Stamp:
         return min(timeout_ns, max(LEAST_PATIENCE_NS, PATIENCE_RATIO * self._longest_ns))
 
     def _task(self, dst: Member) -> dict[str, Any]:
-        """What every host that probes ``dst`` is told."""
+        """What every host that probes ``dst`` is sent."""
         message = series_message(self._options, "probe", dst)
         message["precision_ns"] = round(self._options.precision_s * NS_PER_S)
         return message | {"port": dst.port, "token": dst.token.hex()}

@@ -133,6 +133,6 @@ class Teller:
         except Exception as error:
             self._on_event = None
             text = (
-                f"what shows the progress failed, and is told nothing more: {type(error).__name__}: {error}"
+                f"what shows the progress failed, and is sent nothing more: {type(error).__name__}: {error}"
             )
             self._warnings[text] = None

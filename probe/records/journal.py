@@ -151,7 +151,7 @@ class Journal:
     def close(self) -> None:
         """Flush to the disk and close; may be called twice."""
         if self._fd >= 0:
-            with contextlib.suppress(OSError):  # of a full disk the scan has been told already
+            with contextlib.suppress(OSError):  # a full disk has been reported to the scan already
                 os.fsync(self._fd)
             os.close(self._fd)
             self._fd = -1

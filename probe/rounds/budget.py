@@ -170,8 +170,8 @@ class Budgeted:
 
     def _first_pass_share(self) -> float:
         """Of the time: where a number of pairs is given as well, they come before their second readings."""
-        asked = self._budget.pairs is not None or self._budget.share is not None
-        return 1.0 if asked else _FIRST_PASS_SHARE
+        requested = self._budget.pairs is not None or self._budget.share is not None
+        return 1.0 if requested else _FIRST_PASS_SHARE
 
     def _take_in(self, visits: Sequence[VisitResult]) -> None:
         for visit in visits[self._read :]:

@@ -45,7 +45,7 @@ class Chooser(Protocol):
         ...
 
     def extent(self) -> Extent | None:
-        """How much there is in all; None when that cannot be told."""
+        """How much there is in all; None when that is unknown."""
         ...
 
 
@@ -162,7 +162,7 @@ class Retrying:
 
 
 def disjoint_rounds(links: Iterable[Link]) -> list[list[Link]]:
-    """``links`` in rounds in which no host stands twice, each link in the first round with room for it."""
+    """``links`` in rounds in which no host occurs twice, each link in the first round with room for it."""
     rounds: list[list[Link]] = []
     busy: list[set[int]] = []
     for link in links:

@@ -23,7 +23,7 @@ from netprobe.probe.rounds.circle import Link
 PARTNERS = 3
 """So many partners that are well must have had a bad visit with a host."""
 LATE_RATIO = 4.0
-"""A visit is late when it takes so many times what the good ones take, and longer than ``Leaving`` is told."""
+"""A visit is late when it takes so many times what the good ones take, and longer than ``Leaving`` allows."""
 LATE_VISITS = 4
 """A host with so many late visits, however many good ones are between them, leaves, if that is so many times what hosts
 have on average: it stops and goes."""
@@ -89,7 +89,7 @@ class Leaving:
 
     @property
     def late_after_s(self) -> float | None:
-        """How long a visit may take; None where that cannot be told."""
+        """How long a visit may take; None where that is unknown."""
         if self._late_s is None or not self._recent:
             return None
         return max(self._late_s, LATE_RATIO * sorted(self._recent)[len(self._recent) // 2])
@@ -161,7 +161,7 @@ class Leaving:
         return links
 
     def _check_of(self, part: Part, alive: frozenset[int]) -> Link | None:
-        """A visit that is good unless the host is to blame; None where it cannot be told."""
+        """A visit that is good unless the host is to blame; None where that is unknown."""
         host, what = part
         if part in self._good:
             return self._good[part]

@@ -186,7 +186,7 @@ class Scheduler:
         self._under_way = [round_ for round_ in self._under_way if not round_.over.done()]
 
     def _deliver(self, visits: Sequence[VisitResult]) -> None:
-        """Visits that have ended go to the journal, and are told of."""
+        """Visits that have ended go to the journal, and are reported."""
         self.visits.extend(visits)
         self._write_down(lambda journal: journal.visits(visits))
         members = self.fleet.members

@@ -110,7 +110,7 @@ class Round:
     def flush(self) -> None:
         """Deliver the visits that have ended."""
         ended, self._ended = self._ended, []
-        # What is no fault of an agent ends the round, and costs no other visit its readings.
+        # What is not the fault of an agent ends the round, and costs no other visit its readings.
         faults = [visit.outcome for visit in ended if _is_fault(visit.outcome)]
         try:
             if good := [visit for visit in ended if not _is_fault(visit.outcome)]:

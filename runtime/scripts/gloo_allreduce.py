@@ -4,7 +4,7 @@ The first line of standard input says who this process is::
 
     {"index": 3, "hosts": 16, "address": "10.0.0.4", "timeout_s": 300}
 
-Host 0 opens a TCPStore and tells its port; every process is then told ``{"store": ["10.0.0.1", 40001]}``. A further
+Host 0 opens a TCPStore and prints its port; every process is then sent ``{"store": ["10.0.0.1", 40001]}``. A further
 line is a trial: ``{"size_bytes": N, "warm_bytes": M, "order": [2, 0, 1, ...]}``, the index of the host that becomes
 each rank. torch sorts the ranks of a group inside another one, so an order other than the last gets a process group
 of its own. Every sum is checked. Lines of ours on standard output begin with ``netprobe``; one a trial tells

@@ -123,7 +123,7 @@ def test_one_host_is_a_trivial_chain(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_a_scan_names_its_order_by_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As export does; a second scan puts the order of the first one aside, in whatever format it was."""
+    """As export does; a second scan puts the order of the first one aside, in any format."""
     out = tmp_path / "out"
     args = ["scan", "--hosts", "one,", "--via", "local", "--out", str(out)]
     assert run([*args, "--format", "slurm-hostfile"]) == 0
@@ -242,7 +242,7 @@ def test_a_name_the_launcher_would_misread_is_refused_before_the_scan(
     assert run([*args, "--format", "openmpi"]) == 2
     assert "'007'" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
-    # Who named no format has a scan, and is told.
+    # Who named no format has a scan, and is told so.
     assert run(args) == 0
     said = capsys.readouterr()
     assert (

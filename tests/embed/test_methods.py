@@ -1,4 +1,4 @@
-"""The denoisers on simulated data centres: better than raw, sure of what they say, and blind to what is none
+"""The denoisers on simulated data centres: better than raw, sure of what they say, and blind to what is not
 of their business."""
 
 from __future__ import annotations

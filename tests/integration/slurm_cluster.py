@@ -169,7 +169,7 @@ class SlurmCluster:
 
 @contextmanager
 def slurm_on(lab: Lab) -> Iterator[SlurmCluster]:
-    """A cluster that is gone afterwards, whatever happens."""
+    """A cluster that is always gone afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="netprobe-slurm-", dir="/run"))
     folder.chmod(0o755)
     (folder / "state").mkdir()

@@ -49,8 +49,8 @@ def test_hosts_and_uplinks_are_told_apart_by_their_rates(
             ratios = {one.group: one.ratio or 0.0 for one in capacity.oversubscription}
             found = {one.id: one for one in capacity.resources}
             # Four hosts of 20 Mbit/s behind 20 and behind 40: 4 and 2. Three without a limit: none of their own.
-            told = ratios[behind["rack0"]] > 1.3 * ratios[behind["rack1"]] > 1.3
-            if told and found[f"up:{behind['rack2']}"].limited_by != "itself":
+            distinct = ratios[behind["rack0"]] > 1.3 * ratios[behind["rack1"]] > 1.3
+            if distinct and found[f"up:{behind['rack2']}"].limited_by != "itself":
                 break
         assert run(command) == 2 and "exists already" in capsys.readouterr().err
     assert ratios[behind["rack0"]] > 1.3 * ratios[behind["rack1"]] > 1.3, ratios

@@ -98,7 +98,7 @@ def test_capacity_that_is_ended_keeps_the_tests_that_were_made(
     scan = ["scan", "--hosts", str(lab.hosts_path), *reach(lab), "--probes", "20", "--only", "map"]
     assert run([*scan, "--out", str(out), "-q"]) == 0
     before = programs(lab)
-    terminal, end = pty.openpty()  # progress is told to terminals only
+    terminal, end = pty.openpty()  # progress is shown on terminals only
     argv = ["capacity", str(out / "scan.json"), str(out / "map.json"), *reach(lab), "--seconds", "0.6"]
     running = subprocess.Popen(
         [sys.executable, "-m", "netprobe", *argv], stderr=end, env=os.environ | {"TERM": "xterm"}

@@ -40,7 +40,7 @@ def mapped(
     measuring: Measuring | None = None,
     probes: int = 15,
 ) -> tuple[Map, Truth]:
-    """The map of a scan of a lab, and the truth. Scanned again where the groups are none of the racks."""
+    """The map of a scan of a lab, and the truth. Scanned again where the groups are not the racks."""
     options = ScanOptions(probes_per_visit=probes, python=shlex.quote(sys.executable))
     with temporary(parse_spec(spec), seed=seed) as lab:
         fault(lab)
@@ -144,7 +144,7 @@ def test_a_slow_card_is_named_by_its_goodput_and_stays_in_its_rack(
     slow = []
 
     def hold_back(lab: Lab) -> None:
-        # Of a rack whose other links outnumber its own: what is usual there is told by them.
+        # Of a rack whose other links outnumber its own: what is usual there is known from them.
         slow.append(next(host.name for host in lab.truth().hosts if host.rack == "rack0"))
         set_value(lab, slow[0], "rate", "20Mbit/s")
 

@@ -144,7 +144,7 @@ def lab_agents(target: str) -> list[int]:
 def test_a_scan_of_a_lab_with_rates_ends_with_its_order_run_on_the_wire(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # That they are run is looked at here, not how well they are told apart.
+    # That they are run is looked at here, not how well they are distinguished.
     monkeypatch.setattr("netprobe.pipeline.chain.LAB_RUN_S", 0.3)
     monkeypatch.setattr("netprobe.pipeline.chain.LAB_TIME_S", 3.0)
     spec = tmp_path / "rates.yaml"

@@ -28,7 +28,7 @@ BUILT = {
 
 
 def ignored(_folder: str, names: Iterable[str]) -> set[str]:
-    """For shutil.copytree: what is no part of the project."""
+    """For shutil.copytree: what is not part of the project."""
     return {name for name in names if name in BUILT or name.endswith(".egg-info") or name[:8] == "demo-out"}
 
 

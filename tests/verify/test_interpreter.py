@@ -1,4 +1,4 @@
-"""The agents' interpreter over real sockets of this machine: every algorithm, and peers that are none."""
+"""The agents' interpreter over real sockets of this machine: every algorithm, and false peers."""
 
 from __future__ import annotations
 
@@ -201,9 +201,9 @@ def test_no_bytes_of_a_peer_break_the_interpreter(noise: bytes, after_barrier: b
         theirs.sendall((barrier() if after_barrier else b"") + noise)
         theirs.shutdown(socket.SHUT_WR)
         # Not even by chance is it a part with its contributors: one line tells of it, and nothing else is raised.
-        with pytest.raises(CollectiveError) as told:
+        with pytest.raises(CollectiveError) as caught:
             run_alone(one)
-        assert str(told.value) and "\n" not in str(told.value)
+        assert str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_a_silent_peer_costs_the_limit_and_no_more(alone: tuple[Interpreter, socket.socket]) -> None:
@@ -296,4 +296,4 @@ def test_the_tasks_refuse_what_they_cannot_do() -> None:
     with pytest.raises(ValueError, match="member 3 of 2"):
         collective.connect({"place": 3, "members": 2, "channels": 1}, resources)
     assert collective.close({}, resources)[0] == {"type": "closed"} and not resources
-    assert MAX_ACTIONS * struct.calcsize("q") < 15 << 20  # the list of an agent is small beside it
+    assert MAX_ACTIONS * struct.calcsize("q") < 15 << 20  # the list of an agent is small compared with it

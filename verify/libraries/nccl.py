@@ -61,7 +61,7 @@ def read_nccl_report(lines: Iterable[str]) -> NcclReport:
 
     A row is ``size count type redop root`` and twice ``time algbw busbw #wrong`` (us, GB/s); older
     releases have no root, or no redop either.
-    Raises LibraryError for a table that is none, wrong sums, or ranks that are not all there.
+    Raises LibraryError for what is not a table, wrong sums, or ranks that are not all there.
     """
     hosts: dict[int, str] = {}
     rows: list[NcclRow] = []
@@ -89,7 +89,7 @@ def read_nccl_report(lines: Iterable[str]) -> NcclReport:
 
 
 def _row(words: Sequence[str]) -> NcclRow | None:
-    """A row of the table; None for a line that is none."""
+    """A row of the table; None for a line that is not a row."""
     if len(words) not in (11, 12, 13) or not all(map(_WHOLE.fullmatch, words[:2])):
         return None
     if not _TYPE.fullmatch(words[2]) or (len(words) > 11 and words[3] not in OPERATIONS):

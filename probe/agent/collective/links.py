@@ -44,7 +44,7 @@ class Link:
         self.key = (peer, channel)
         self.descriptor = sock.fileno()
         self.events = 0
-        # Out: bytes of headers, then payload; the action that ends with them (a barrier's message is none).
+        # Out: bytes of headers, then payload; the action that ends with them (a barrier's message is not an action).
         self.control = []  # type: list[bytes]
         self.head = b""
         self.out_left = 0

@@ -68,7 +68,7 @@ class RankProgram:
         self.receives = {}  # type: dict[tuple[int, int], list[int]]
 
     def add(self, rows: list[Any]) -> None:
-        """More actions. Raises ValueError for what is none."""
+        """More actions. Raises ValueError for what is not a valid action."""
         keys = {}  # type: dict[tuple[int, int], tuple[int, int]]
         for kind, first, last, peer, channel, reduces, after in rows:
             place = len(self.kind)

@@ -6,7 +6,7 @@ import time
 
 
 def thread_use() -> tuple[int, int]:
-    """ns that this thread has run, and that it could have run and waited for a processor (0: not told)."""
+    """ns that this thread has run, and that it could have run and waited for a processor (0: unknown)."""
     waited = 0
     try:
         with open("/proc/thread-self/schedstat") as file:

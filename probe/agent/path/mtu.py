@@ -54,7 +54,7 @@ class MtuSearch:
         self.end_ns = end_ns
 
     def run(self) -> int:
-        """The size in bytes; 0 when it cannot be told."""
+        """The size in bytes; 0 when it is unknown."""
         high, guess = self.bound, self.bound
         while time.monotonic_ns() <= self.end_ns:
             high = min(high, self.bound)
@@ -66,7 +66,7 @@ class MtuSearch:
                     return 0
                 if refused:
                     return self.low
-                high = self.bound  # it fits, or a limit was told: silence of larger ones may be loss too
+                high = self.bound  # it fits, or a limit was reported: silence of larger ones may be loss too
                 continue
             size = guess if self.low < guess <= high else self._next(high)
             size = min(max(size, self.least), high) if high >= self.least else high
@@ -111,7 +111,7 @@ class MtuSearch:
         return False
 
     def _is_refused(self, size: int) -> bool | None:
-        """Whether ``size`` is; False also when it is told of a limit instead. None when it cannot be told."""
+        """Whether ``size`` is; False also when a limit is reported instead. None when it is unknown."""
         known = self.low if self.low >= self.least else 0
         losses, needed = 0, PROOFS
         control = self._control(known)
@@ -128,7 +128,7 @@ class MtuSearch:
             if before and control:
                 losses += 1
             else:
-                needed += 1  # twice for a lost probe: it stands before a try and after one
+                needed += 1  # twice for a lost probe: it counts before a try and after one
             if losses >= needed:
                 return True
         return None

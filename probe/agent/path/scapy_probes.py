@@ -1,6 +1,6 @@
 """The same probes of a path by raw sockets and scapy: for kernels and sandboxes whose error queue says nothing.
 
-Each probe has an identification of its own, which routers quote, so a late answer is told from a new one. IPv4
+Each probe has an identification of its own, which routers quote, so a late answer is distinguished from a new one. IPv4
 only; needs CAP_NET_RAW. Replies of the other agent come to the UDP socket whose port the probes carry.
 """
 
@@ -81,7 +81,7 @@ class ScapyPathSocket(PathSocket):
             left = deadline - time.monotonic_ns()
             if left <= 0 or not poll.poll(max(1.0, left / 1e6)):
                 return Outcome("silence")
-            # The error queue is emptied and not believed: its story is told twice.
+            # The error queue is emptied and not believed: it reports everything twice.
             super()._take_error()
             outcome = self._take_reply() or self._take_icmp()
             if outcome is not None:

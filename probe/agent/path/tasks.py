@@ -104,7 +104,7 @@ class Walk:
         return ttl
 
     def mtu(self) -> int:
-        """The size in bytes of the largest IP packet that is answered; 0 where that cannot be told."""
+        """The size in bytes of the largest IP packet that is answered; 0 where that is unknown."""
         # The smallest size that can be probed; the path takes a little less, because a usual probe passed.
         header = int(self.prober.header_bytes)
         patience = (self.patience_ns, min(self.timeout_ns, 4 * self.patience_ns))
@@ -117,7 +117,7 @@ class Walk:
         ).run()
 
     def _look(self, ttl: int, tries: int, patience_ns: int) -> Outcome:
-        """The first word about a probe, of ``tries`` of them; a host's refusal is none on the way."""
+        """The first word about a probe, of ``tries`` of them; a refusal by the host itself does not count."""
         outcome = Outcome("silence")
         for _ in range(tries):
             outcome = self._probe(ttl, 0, patience_ns)

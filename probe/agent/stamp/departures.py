@@ -2,7 +2,7 @@
 
 A network may deliver a probe twice. Both copies are answered, as a stateless reflector would, but the departure
 that a later reply reports is that of the reply to the first copy: the time between the receipt of one copy and
-the reply to the other is no time that the reflector held a probe.
+the reply to the other is not the time that the reflector held a probe.
 """
 
 # ruff: noqa: TID251 (relative imports: on a host the package has another name)
@@ -59,7 +59,7 @@ class Departures:
 
         What its reply reports: (sequence number, T3 in ns, method) of the reply that left before, zeros when
         there was none. And the session that the reply belongs to; None for a copy of a probe that was answered
-        before, whose reply is told by reporting its own number.
+        before, whose reply is recognised by its reporting its own number.
         """
         session = self.sessions.get(sender)
         if session is None or (seq == 0 and session.warm_up not in (None, stamp)):

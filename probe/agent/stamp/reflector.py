@@ -1,6 +1,6 @@
 """The STAMP session-reflector (RFC 8762 section 4.3): a thread that answers probes of this scan.
 
-It answers only packets that carry the scan's token, each with a packet that is no longer, from the address
+It answers only packets that carry the scan's token, each with a packet that is not longer, from the address
 that was probed, and not more of them than reply_rate.py allows. It is stateless but for that and one thing:
 the kernel's stamp of the last reply to each sender, which the next reply to that sender reports (Follow-Up
 Telemetry, RFC 8972 section 4.7; departures.py).

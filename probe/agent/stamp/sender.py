@@ -31,7 +31,7 @@ REFUSALS = 3
 COLLECT_PROBES, COLLECT_NS = 16, 20000000
 """How many replies, and for how long, may wait in the socket's queue (it holds more than 200)."""
 LOOK_AFTER, LOOK_EVERY = 3, 3
-"""Of what was sent the warm-up is no reading, the last reply is under way, and that before it lacks its departure."""
+"""Of those sent the warm-up is not a reading, the last reply is under way, and the one before lacks its departure."""
 _REFUSED = (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EACCES, errno.EPERM)
 _FULL = (errno.ENOBUFS, errno.EAGAIN, errno.ENOMEM)
 

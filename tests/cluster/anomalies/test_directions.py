@@ -1,4 +1,4 @@
-"""Which pairs differ by direction beyond noise, whatever the noise is."""
+"""Which pairs differ by direction beyond noise, for any noise."""
 
 from __future__ import annotations
 

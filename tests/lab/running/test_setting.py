@@ -22,7 +22,7 @@ def _set(what: str, setting: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("what", "setting", "told"),
+    ("what", "setting", "expected"),
     [
         ("r0h1", "rate=8Mbit/s", ["host r0h1 tx 1000000", "host r0h1 rx 1000000"]),
         ("rack0/1", "tx_rate=unlimited", ["host r0h1 tx 0"]),
@@ -46,8 +46,8 @@ def _set(what: str, setting: str) -> list[str]:
         ("all", "background=none", ["clear background"]),
     ],
 )
-def test_a_setting_is_these_commands(what: str, setting: str, told: list[str]) -> None:
-    assert _set(what, setting) == told
+def test_a_setting_is_these_commands(what: str, setting: str, expected: list[str]) -> None:
+    assert _set(what, setting) == expected
 
 
 @pytest.mark.parametrize(
@@ -88,11 +88,11 @@ VALUE = st.sampled_from(["1ms", "20%", "none", "true", "1Mbit/s", "0us", ",", "1
 )
 def test_no_words_make_it_fail_otherwise_than_by_an_input_error(what: str, key: str, value: str) -> None:
     try:
-        told = commands(SPEC, LAYOUT, what, key, value, lab="x")
+        expected = commands(SPEC, LAYOUT, what, key, value, lab="x")
     except InputError:
         return
-    assert told
-    assert all(line.isascii() and len(line) < 256 and "\n" not in line for line in told)
+    assert expected
+    assert all(line.isascii() and len(line) < 256 and "\n" not in line for line in expected)
 
 
 def test_every_key_is_documented() -> None:

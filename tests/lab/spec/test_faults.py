@@ -63,10 +63,10 @@ def test_extra_delay_is_added_on_its_link_alone_and_in_the_truth(
     faulty: Lab, racks_of: list[list[LabHost]], measure_rtt_s: Rtt
 ) -> None:
     (_, a, _), (_, b, slow) = racks_of
-    readings, beside = measure_rtt_s([(slow, a), (slow, b)], 60)
+    readings, other = measure_rtt_s([(slow, a), (slow, b)], 60)
     # The least of them: a busy machine adds to readings, and takes nothing away.
     assert 2.3e-3 - 1e-6 <= min(readings) <= 3e-3
-    assert 100e-6 - 1e-6 <= min(beside) <= 1e-3
+    assert 100e-6 - 1e-6 <= min(other) <= 1e-3
     truth = faulty.truth()
     at = {host.name: index for index, host in enumerate(truth.hosts)}
     assert truth.rtt_s[at[a.name], at[slow.name]] == pytest.approx(2.3e-3)

@@ -85,7 +85,7 @@ def test_a_copy_of_a_probe_changes_no_reading(late: int, kernel: bool) -> None:
 def test_a_probe_whose_copy_alone_is_answered_has_no_reading_and_is_not_lost() -> None:
     readings = run(10, {5: [Copy(50 * US, ()), Copy(80 * US, (50 * US,))]})
     assert (readings.received, readings.duplicates) == (10, 0)
-    # The answer that was lost would have told when that to probe 4 left.
+    # The answer that was lost would have shown when that to probe 4 left.
     assert [seq for seq, _sent, _rtt in readings.result(START)[1]] == [1, 2, 3, 6, 7, 8, 9, 10]
 
 

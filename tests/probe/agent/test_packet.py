@@ -114,4 +114,4 @@ def test_short_packets_other_sessions_and_other_tokens_are_refused() -> None:
     assert packet.parse_reply(reply, 2, TOKEN) is not None
     assert packet.parse_reply(reply, 3, TOKEN) is None
     assert packet.parse_reply(reply, 2, bytes(16)) is None
-    assert packet.parse_reply(sent, 2, TOKEN) is None  # a probe that comes back is no reply
+    assert packet.parse_reply(sent, 2, TOKEN) is None  # a probe that comes back is not a reply

@@ -24,8 +24,8 @@ END = "10.0.0.9"
 TOKEN = bytes(range(16))
 
 
-class Way:
-    """A way through ``routers`` (None: a silent one). ``mtus`` are those of the links, told of where ``tells``;
+class FakePath:
+    """A way through ``routers`` (None: a silent one). ``mtus`` are those of the links, reported where ``tells``;
     probes whose number is in ``lost`` are lost."""
 
     header_bytes = 28
@@ -57,8 +57,8 @@ class Way:
         raise AssertionError("a link more than routers is needed")
 
 
-def walked(way: Way) -> tuple[int, list[str | None], int]:
-    walk = Walk(way, 10**9, 10**10)
+def walked(path: FakePath) -> tuple[int, list[str | None], int]:
+    walk = Walk(path, 10**9, 10**10)
     assert walk.begin() is None
     return walk.hops(), walk.addresses, walk.mtu()
 
@@ -72,24 +72,26 @@ def walked(way: Way) -> tuple[int, list[str | None], int]:
 def test_a_walk_finds_what_there_is(
     routers: list[str | None], mtus: list[int], tells: bool, lost: set[int]
 ) -> None:
-    way = Way(routers, mtus[: len(routers) + 1], tells=tells, lost=frozenset(lost))
-    assert walked(way) == (len(routers) + 1, [*routers, END], min(way.mtus))
+    path = FakePath(routers, mtus[: len(routers) + 1], tells=tells, lost=frozenset(lost))
+    assert walked(path) == (len(routers) + 1, [*routers, END], min(path.mtus))
 
 
 def test_the_usual_way_costs_a_few_probes() -> None:
-    way = Way([], [1500])
-    assert walked(way) == (1, [END], 1500) and way.sent == 4
-    way = Way(["10.0.0.1"], [9000, 1500])
-    assert walked(way)[2] == 1500 and way.sent == 6
+    path = FakePath([], [1500])
+    assert walked(path) == (1, [END], 1500) and path.sent == 4
+    path = FakePath(["10.0.0.1"], [9000, 1500])
+    assert walked(path)[2] == 1500 and path.sent == 6
 
 
 def test_an_end_whose_answers_were_lost_is_not_a_hop_further_away() -> None:
-    way = Way(["10.0.0.1"], [1500, 1500], lost=frozenset({3, 4}))  # both probes with a time to live of 2
-    assert walked(way) == (2, ["10.0.0.1", END], 1500)
+    path = FakePath(
+        ["10.0.0.1"], [1500, 1500], lost=frozenset({3, 4})
+    )  # both probes with a time to live of 2
+    assert walked(path) == (2, ["10.0.0.1", END], 1500)
 
 
 def test_a_router_that_tells_of_nonsense_is_not_believed() -> None:
-    class Lying(Way):
+    class Lying(FakePath):
         def probe(self, ttl: int, size: int, patience_ns: int) -> Outcome:
             outcome = super().probe(ttl, size, patience_ns)
             if outcome.kind == TOO_BIG:
@@ -99,7 +101,7 @@ def test_a_router_that_tells_of_nonsense_is_not_believed() -> None:
     assert walked(Lying(["10.0.0.1"], [1500, 1400]))[2] == 1400
 
 
-class LossyWay(Way):
+class LossyPath(FakePath):
     """Loses probes and answers at random: each at ``ratio``, and all for a while after one in ``burst``."""
 
     def __init__(self, mtus: list[int], seed: int, ratio: float, *, tells: bool, burst: int = 0) -> None:
@@ -128,14 +130,14 @@ def test_loss_never_makes_a_wrong_mtu(ratio: float, burst: int, known: float) ->
             ([1500, 1491], False)]  # fmt: skip
     for seed in range(1000):
         mtus, tells = ways[seed % len(ways)]
-        found = Walk(LossyWay(mtus, seed, ratio, tells=tells, burst=burst), 10**9, 10**10).mtu()
+        found = Walk(LossyPath(mtus, seed, ratio, tells=tells, burst=burst), 10**9, 10**10).mtu()
         assert found in (0, min(mtus)), (seed, mtus)
         right += found > 0
     assert right >= known * 1000
 
 
 def test_a_late_word_about_a_larger_probe_is_not_one_about_this() -> None:
-    class Late(Way):
+    class Late(FakePath):
         def probe(self, ttl: int, size: int, patience_ns: int) -> Outcome:
             outcome = super().probe(ttl, size, patience_ns)
             # What the router said of the probe before comes when the next one is waiting.
@@ -145,8 +147,8 @@ def test_a_late_word_about_a_larger_probe_is_not_one_about_this() -> None:
 
 
 def test_no_end_no_path() -> None:
-    way = Way([], [1500], lost=frozenset(range(1, 99)))
-    assert Walk(way, 10**9, 10**10).begin() == "no answer" and way.sent == 3
+    path = FakePath([], [1500], lost=frozenset(range(1, 99)))
+    assert Walk(path, 10**9, 10**10).begin() == "no answer" and path.sent == 3
 
 
 GOOD: dict[str, Any] = {

@@ -143,7 +143,7 @@ def test_t3_is_the_kernels_stamp_where_the_next_reply_says_so(
 
 
 def echoing(ident: int, *strangers: Callable[[bytes], bytes]) -> Callable[[bytes, int], Any]:
-    """A kernel that answers echoes; before each answer come those that are none to us, as soon as they can."""
+    """A kernel that answers echoes; before each answer come those that are not for us, as soon as they can."""
 
     def answer(data: bytes, left: int) -> list[tuple[int, bytes]]:
         assert struct.unpack_from("!H", data, 4) == (ident,)
@@ -238,8 +238,8 @@ def test_what_the_kernel_tells_of_a_handshake_stands_at_its_place() -> None:
 def test_a_handshake_at_the_second_try_is_a_loss_and_another_ones_time_the_kernels(
     monkeypatch: pytest.MonkeyPatch, best: str
 ) -> None:
-    told = iter([(9_000, 0)] + [(9_000 + seq, int(seq % 4 == 0)) for seq in range(1, COUNT + 1)])
-    monkeypatch.setattr(tcp_connect, "tcp_info", lambda _sock: next(told))
+    said = iter([(9_000, 0)] + [(9_000 + seq, int(seq % 4 == 0)) for seq in range(1, COUNT + 1)])
+    monkeypatch.setattr(tcp_connect, "tcp_info", lambda _sock: next(said))
     listener = Listener("127.0.0.1", (0, 0))
     try:
         answer, samples = ConnectSeries(

@@ -97,7 +97,7 @@ def test_a_clock_step_costs_one_reading_and_moves_no_other() -> None:
 
 def test_the_first_arrival_is_dropped_by_order_of_arrival_not_by_value() -> None:
     readings = run(3)
-    assert readings.received == 3  # the warm-up is no probe of the series
+    assert readings.received == 3  # the warm-up is not a probe of the series
     readings = run(3, lose=frozenset({0}))
     _, samples, _ = readings.result(START)
     assert [seq for seq, _, _ in samples] == [2, 3]

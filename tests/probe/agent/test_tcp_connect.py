@@ -107,7 +107,7 @@ def test_a_scan_by_handshakes_from_several_ports() -> None:
     measurement = scan.measurements[0]
     assert (measurement.method, measurement.statistic) == ("tcp-connect", "p10")
     assert measurement.parameters["over_source_ports"] == "median"
-    # The statistic names the matrix that stands for the links, whatever it was made over.
+    # The statistic names the matrix that holds for the links, however many it was made over.
     assert getattr(scan.rtt_s, measurement.statistic)[0, 1] > 0
     assert measurement.parameters["family"] == "ipv4"
     assert scan.port_spread_s is not None and scan.port_spread_s[0, 1] >= 0

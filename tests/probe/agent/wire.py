@@ -1,4 +1,4 @@
-"""A clock and a socket that stand still unless told: every stamp is known by its value, on however busy a machine."""
+"""A clock and a socket that stand still unless moved: every stamp is known by its value, on however busy a machine."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Wire:
         return 99
 
     def _nothing(self, *_arguments: Any) -> None:
-        """What a socket is told that changes nothing here."""
+        """Socket options that change nothing here."""
 
     bind = connect = setblocking = close = _nothing
 

@@ -80,5 +80,5 @@ def test_any_text_is_an_address_with_a_port_or_one_clear_line(text: str) -> None
 
 
 def test_a_port_of_many_digits_is_refused() -> None:
-    with pytest.raises(InputError, match="the port is no number"):
+    with pytest.raises(InputError, match="the port is not a number"):
         parse_listen("10.0.0.5:0655359")

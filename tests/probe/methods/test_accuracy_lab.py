@@ -1,4 +1,4 @@
-"""How near STAMP reads to what the lab's own packets take: 3 us is told from 20, on a busy machine too."""
+"""How near STAMP reads to what the lab's own packets take: 3 us is distinguished from 20, on a busy machine too."""
 
 from __future__ import annotations
 

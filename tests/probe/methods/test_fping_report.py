@@ -35,7 +35,7 @@ def test_a_run_is_read() -> None:
     assert [echo.rtt_s for echo in report.echoes] == pytest.approx([280e-6, 128e-6, 117e-6, 12.3e-3])
     assert (report.duplicates, report.complaint) == (1, None)
     fields = report_fields(report, HERE)
-    # A probe answered twice is one answer: 5 sent and 6 received is no loss below nothing.
+    # A probe answered twice is one answer: 5 sent and 6 received is not a loss below 0.
     assert (fields["sent"], fields["received"], fields["duplicates"]) == (4, 3, 1)
     assert fields["samples"].seq.tolist() == [1, 3, 4] and fields["stamps"] == "user"
 

@@ -79,7 +79,7 @@ def test_each_uplink_has_one_flow_at_the_most_and_the_visits_show_it(lab: Lab, o
         ends = [end for v in together for end in (v.src, v.dst)]
         assert len(set(ends)) == len(ends)
         assert {v.beside for v in together} == {len(together) - 1}
-    assert max(map(len, rounds)) == 3  # links inside the racks run beside
+    assert max(map(len, rounds)) == 3  # links inside the racks run at the same time
 
 
 def test_no_sized_reading_is_faster_than_its_link_and_what_is_too_small_has_none(lab: Lab) -> None:

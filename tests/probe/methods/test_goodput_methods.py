@@ -81,7 +81,7 @@ def test_sizes_and_streams_are_matrices_of_their_own_all_measured_in_one_way(
 
 
 @needs_iperf3
-def test_iperf3_measures_where_every_host_has_it_and_mixed_versions_are_told(
+def test_iperf3_measures_where_every_host_has_it_and_mixed_versions_are_warned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The first host to be asked tells the truth, the others say something else.
@@ -143,7 +143,7 @@ exec {REAL} "$@"
 
 
 @needs_iperf3
-def test_options_that_iperf3_does_not_take_are_told_once_and_not_tried_again(
+def test_options_that_iperf3_does_not_take_are_warned_once_and_not_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = f"""
@@ -160,14 +160,14 @@ esac
     )
     reasons = {v.reason for v in outcome.visits if v.measurement == "goodput"}
     assert reasons == {"a: iperf3 does not take the options of this test: parameter error - no such thing"}
-    told = [text for text in outcome.scan.warnings if "does not take" in text]
-    assert len(told) == 1 and told[0].startswith("no goodput from a: ")
+    warned = [text for text in outcome.scan.warnings if "does not take" in text]
+    assert len(warned) == 1 and warned[0].startswith("no goodput from a: ")
     assert (tmp_path / "clients").read_text() == "\n"
 
 
 @pytest.mark.slow
 @needs_iperf3
-def test_a_wrapper_that_adds_bidir_and_prints_more_is_read_and_told(
+def test_a_wrapper_that_adds_bidir_and_prints_more_is_read_and_warned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = f"""

@@ -122,7 +122,7 @@ def test_what_cannot_be_true_is_refused_with_a_reason(text: str, reason: str) ->
 
 
 # What one run of iperf3 3.12 with --bidir printed, in the parts that are read.
-BOTH_WAYS = json.dumps({
+BOTH_DIRECTIONS = json.dumps({
     "start": REPORT["start"],
     "intervals": [{"sum": {"start": 0, "end": 1.004692}, "sum_bidir_reverse": {"start": 0, "end": 1.004698}}],
     "end": {
@@ -139,17 +139,17 @@ FORWARD = 853016576 / 1.014032
 @pytest.mark.parametrize(
     ("text", "around"),
     [
-        (BOTH_WAYS, None),
-        (BOTH_WAYS + "\niperf3: error - x\n", "iperf3: error - x"),
+        (BOTH_DIRECTIONS, None),
+        (BOTH_DIRECTIONS + "\niperf3: error - x\n", "iperf3: error - x"),
         (
-            "iperf3: getsockopt - data length overflow\n" + BOTH_WAYS,
+            "iperf3: getsockopt - data length overflow\n" + BOTH_DIRECTIONS,
             "iperf3: getsockopt - data length overflow",
         ),
-        ("^C" + BOTH_WAYS, "^C"),
-        (BOTH_WAYS.replace('"max_rtt": 1052', '"max_rtt": -nan'), None),
-        (BOTH_WAYS.replace('"max_rtt": 1052', '"max_rtt": inf, "said": "-nan \\" inf"'), None),
+        ("^C" + BOTH_DIRECTIONS, "^C"),
+        (BOTH_DIRECTIONS.replace('"max_rtt": 1052', '"max_rtt": -nan'), None),
+        (BOTH_DIRECTIONS.replace('"max_rtt": 1052', '"max_rtt": inf, "said": "-nan \\" inf"'), None),
         (
-            '{\n  "start": {"version": \n' + BOTH_WAYS,
+            '{\n  "start": {"version": \n' + BOTH_DIRECTIONS,
             '{ "start": {"version":',
         ),  # one that was cut short, then another
     ],
@@ -203,7 +203,7 @@ def test_two_sums_under_one_name_are_told_apart_by_who_sent(senders: tuple[bool,
 
 @pytest.mark.parametrize("senders", [(True, True), (False, False), (None, None)])
 def test_two_sums_that_nothing_tells_apart_are_refused(senders: tuple[object, object]) -> None:
-    with pytest.raises(ReportError, match="which is of this direction cannot be told"):
+    with pytest.raises(ReportError, match="which is of this direction is unknown"):
         parse_report(two_sums(*senders))
 
 
@@ -267,7 +267,7 @@ PLACES = [
 ]  # fmt: skip
 
 
-NOISE = ["{", "}", "\n{", '"', "-nan", '\\"', "null", '"end":{},', "9e99", "inf", "[", BOTH_WAYS]
+NOISE = ["{", "}", "\n{", '"', "-nan", '\\"', "null", '"end":{},', "9e99", "inf", "[", BOTH_DIRECTIONS]
 
 
 def damaged(start: int, end: int, text: str) -> str:

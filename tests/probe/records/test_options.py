@@ -1,4 +1,4 @@
-"""Options are checked once, and all faults are told at once."""
+"""Options are checked once, and all faults are reported at once."""
 
 from __future__ import annotations
 

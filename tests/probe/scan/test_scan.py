@@ -135,7 +135,7 @@ def test_no_python_under_the_given_name_is_said() -> None:
 def test_a_remote_that_answers_the_marker_and_then_garbage_is_told_apart() -> None:
     # It finds the nonce in the stream it is sent, as a hostile host could.
     code = (
-        "import os,re,sys;d=b'';n=None\n"
+        "import os,re,sys;d=b'';n=None;os.write(1,b'\\nnetprobe-ready\\n')\n"
         "while not n:\n"
         ' d+=os.read(0,65536);n=re.search(b\'"nonce":"([0-9a-f]+)"\',d)\n'
         "n=n.group(1)\n"
@@ -207,13 +207,13 @@ class OddChooser:
     """Asks for a link twice, then for one to a host that never came up."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.requests = 0
         self.seen: list[Results] = []
 
     def next_round(self, results: Results) -> Sequence[Link] | None:
         self.seen.append(results)
-        self.asked += 1
-        return [[Link(0, 1)], [Link(0, 1)], [Link(1, 2)], None][self.asked - 1]
+        self.requests += 1
+        return [[Link(0, 1)], [Link(0, 1)], [Link(1, 2)], None][self.requests - 1]
 
     def extent(self) -> Extent | None:
         return None

@@ -165,7 +165,7 @@ def test_what_has_ended_is_kept_when_the_round_is_given_up() -> None:
 
 
 class Odd:
-    """A method whose visits end as they are told to, by the index of their source."""
+    """A method whose visits end as configured, by the index of their source."""
 
     deadline_s = 5.0
 
