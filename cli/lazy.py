@@ -68,11 +68,9 @@ class WholeHelp(TyperGroup):
             formatter.write_dl(rows)
 
 
-def commands(help_: str) -> typer.Typer:
+def commands(help_: str, cls: type[TyperGroup] = WholeHelp) -> typer.Typer:
     """An application of several commands, as netprobe's are: ``netprobe plan``, say."""
-    return typer.Typer(
-        cls=WholeHelp, help=help_, no_args_is_help=True, add_completion=False, rich_markup_mode=None
-    )
+    return typer.Typer(cls=cls, help=help_, no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 
 def group_of(known: Mapping[str, Lazy]) -> type[TyperGroup]:

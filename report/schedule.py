@@ -8,16 +8,14 @@ from rich.table import Table
 
 from netprobe.core.documents.schedule_plan import Prediction, SchedulePlan
 from netprobe.core.units import count, seconds_text, size_text
-from netprobe.plan.auto.candidates import Candidate
+from netprobe.plan.auto.candidates import GIVEN, Candidate
+from netprobe.plan.auto.choice import Range
 from netprobe.plan.auto.predicting import Tried
 from netprobe.report.terminal import fold_names
 
 ROWS_SHOWN = 24
-_COLUMNS = (
-    "algorithm", "order", "groups", "pieces", "channels", "time", "interval", "steps", "on the wire", "across groups",
-    "busiest",
-)  # fmt: skip
-_LEFT = frozenset({"algorithm", "order", "groups", "busiest"})
+_COLUMNS = ("candidate", "pieces", "time", "interval", "steps", "wire", "across", "busiest")
+_LEFT = frozenset({"candidate", "busiest"})
 
 
 def tried_table(tried: Sequence[Tried], size_bytes: int, *, timed: bool = True) -> Table:
@@ -27,12 +25,14 @@ def tried_table(tried: Sequence[Tried], size_bytes: int, *, timed: bool = True) 
         name
         for name in _COLUMNS
         if (timed or name not in ("time", "interval", "busiest"))
-        and (name != "channels" or any(one.candidate.channels > 1 for one in tried))
-        and (name != "order" or len({one.candidate.order_name for one in tried}) > 1)
         and (name != "interval" or any(_interval(one.prediction) for one in tried))
     ]
     for name in shown:
-        table.add_column(name, justify="left" if name in _LEFT else "right", overflow="fold")
+        # Words wrap, figures do not.
+        first = name == "candidate"
+        table.add_column(
+            name, justify="left" if name in _LEFT else "right", overflow="fold", no_wrap=not first
+        )
     for one in tried[:ROWS_SHOWN]:
         cells = _cells(one, size_bytes)
         table.add_row(*(cells[name] for name in shown))
@@ -45,30 +45,40 @@ def _cells(one: Tried, size_bytes: int) -> dict[str, str]:
     candidate, found = one.candidate, one.prediction
     cells = dict.fromkeys(_COLUMNS, "")
     cells |= {
-        "algorithm": candidate.algorithm,
-        "order": candidate.order_name,
-        "groups": _groups(candidate),
+        "candidate": _candidate(candidate),
         "pieces": str(candidate.pieces(size_bytes)),
-        "channels": str(candidate.channels),
-        "time": f">{seconds_text(one.at_least_s)}" if found is None else seconds_text(found.time_s),
+        "time": f">{seconds_text(one.at_least_s)}"
+        if one.at_least_s is not None
+        else seconds_text(_time(one)),
     }
     if found is None:
         return cells
     return cells | {
         "interval": _interval(found),
         "steps": str(found.steps),
-        "on the wire": size_text(found.bytes_on_wire),
-        "across groups": "" if found.bytes_across_groups is None else size_text(found.bytes_across_groups),
+        "wire": size_text(found.bytes_on_wire),
+        "across": "" if found.bytes_across_groups is None else size_text(found.bytes_across_groups),
         "busiest": "" if found.busiest is None else f"{found.busiest} {found.utilisation or 0:.0%}",
     }
 
 
-def _groups(candidate: Candidate) -> str:
-    if candidate.groups is None:
-        return ""
-    sizes = sorted(map(len, candidate.groups.ranks))
-    of = str(sizes[0]) if sizes[0] == sizes[-1] else f"{sizes[0]}-{sizes[-1]}"
-    return f"{candidate.groups.name} {len(sizes)} of {of}"
+def _time(one: Tried) -> float | None:
+    return one.time_s if one.prediction is None else one.prediction.time_s
+
+
+def _candidate(candidate: Candidate) -> str:
+    parts = [candidate.algorithm]
+    if candidate.groups is not None:
+        sizes = sorted(map(len, candidate.groups.ranks))
+        of = str(sizes[0]) if sizes[0] == sizes[-1] else f"{sizes[0]}-{sizes[-1]}"
+        parts.append(f"{candidate.groups.name} {len(sizes)} of {of}")
+    if candidate.order_name != GIVEN:
+        parts.append(
+            f"{candidate.order_name} order" if candidate.order_name == "found" else candidate.order_name
+        )
+    if candidate.channels > 1:
+        parts.append(f"{candidate.channels} connections")
+    return ", ".join(parts)
 
 
 def _interval(found: Prediction | None) -> str:
@@ -96,6 +106,16 @@ def schedule_text(plan: SchedulePlan) -> str:
 
 def _models(plan: SchedulePlan) -> str:
     return ", ".join(plan.safe_under) or "no model of buffers"
+
+
+def ranges_text(ranges: Sequence[Range]) -> list[str]:
+    """Which choice holds for which sizes, a line each."""
+    lines = []
+    for one in ranges:
+        what = "cannot tell" if one.candidate is None else one.candidate.label
+        kept = " (kept: nothing is surely faster)" if one.reason == "close" else ""
+        lines.append(f"  {size_text(one.first_bytes)} to {size_text(one.last_bytes)}: {what}{kept}")
+    return ["which choice holds for which size of the buffer:", *lines] if lines else []
 
 
 def unknown_text(unknown: Sequence[str]) -> list[str]:

@@ -7,12 +7,24 @@ from typing import Annotated, Any
 
 import typer
 
+from netprobe.cli.commands.plan_auto import choose
 from netprobe.cli.commands.plan_two_level import two_level
-from netprobe.cli.lazy import commands
+from netprobe.cli.lazy import WholeHelp, commands
 from netprobe.cli.options.algorithms import ALGORITHMS_LISTED
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
 
-app = commands("Make a communication plan from a map.")
+
+class _OrAuto(WholeHelp):
+    """A file in place of a command is planned by ``auto``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """As usual, ``auto`` put before a file."""
+        if args and args[0] not in self.commands and Path(args[0]).is_file():
+            args = ["auto", *args]
+        return super().parse_args(ctx, args)
+
+
+app = commands("Make a communication plan from a map.", _OrAuto)
 
 AlgorithmOption = Annotated[
     str,
@@ -153,6 +165,7 @@ def order(
     return 0
 
 
+app.command("auto")(choose)
 app.command("2lha")(two_level)
 
 

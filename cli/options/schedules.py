@@ -51,6 +51,7 @@ def tried_rows(tried: Any, size_bytes: int) -> list[dict[str, Any]]:
             "chunk_bytes": candidate.chunk_bytes,
             "channels": candidate.channels,
             "at_least_s": one.at_least_s,
+            "time_s": one.time_s,
         }
         rows.append(row | ({} if found is None else found.model_dump()))
     return rows

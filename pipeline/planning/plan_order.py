@@ -44,6 +44,7 @@ class PlanRequest:
     maximize: bool = False
     time_s: float | None = None
     exact_s: float | None = None
+    iterations: int | None = None
 
 
 DEFAULT = PlanRequest()
@@ -122,6 +123,7 @@ class _Problem:
                 maximize=request.maximize,
                 time_s=request.time_s,
                 exact_s=request.exact_s,
+                iterations=request.iterations,
             ),
             hosts=where,
             links=links_of(map_, request.size_bytes).permuted(where),

@@ -223,14 +223,14 @@ def _advice(known: KnownNetwork, chosen: Tried, why: str, request: TwoLevelReque
     elif all(len(ranks) == 1 for ranks in groups.ranks):
         parts.append("every group is one host: 2LHA is flat aggregation")
     if known.decides(request.size_bytes):
-        took = f"{seconds_text(prediction.time_s)} by {known.basis}{_range(prediction)}"
+        took = f"{seconds_text(prediction.time_s)} by {known.basis}{range_text(prediction)}"
         parts.append(f"{size_text(request.size_bytes)} take {took}")
     else:
         parts.append(f"cannot tell what {size_text(request.size_bytes)} take: the map knows latencies alone")
     return "; ".join([*parts, *([why] if why else [])])
 
 
-def _range(prediction: Prediction) -> str:
+def range_text(prediction: Prediction) -> str:
     if prediction.low_s is None:
         return ""
     high = "unknown" if prediction.high_s is None else seconds_text(prediction.high_s)

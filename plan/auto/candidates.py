@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from netprobe.core.documents.capacity import Capacity
 from netprobe.core.errors import InputError
 from netprobe.core.units import size_text
 from netprobe.plan.auto.master_shares import MasterShares, master_shares
-from netprobe.plan.schedule.builders import build
+from netprobe.plan.schedule.builders import ALGORITHMS, build
 from netprobe.plan.schedule.builders.two_level import hierarchical, two_level
 from netprobe.plan.schedule.program import MAX_CHANNELS
 from netprobe.plan.schedule.schedule import Schedule
@@ -20,9 +20,12 @@ from netprobe.probe.agent.collective.program import MAX_CHUNKS, MAX_RANKS
 CHUNK_BYTES = 64 * 1024
 """Of 2LHA: PLink's."""
 TUNED_BYTES = (CHUNK_BYTES, 4 * CHUNK_BYTES, 16 * CHUNK_BYTES, 64 * CHUNK_BYTES)
+MOST_CHUNKS_TUNED = 2048
+"""Sizes of chunks that make more of them are not tried: nothing is gained, and the plan is large."""
 MOST_TRANSFERS = 1 << 21
 """Of one schedule: what is built and proved in a few seconds."""
-GROUPED = frozenset({"2lha", "hierarchical"})
+TREES = frozenset({"double-binary-tree", "nccl-tree"})
+TREE_CHUNKS = (4 * CHUNK_BYTES, 16 * CHUNK_BYTES)
 GIVEN = "original"
 """The name of the original order."""
 
@@ -40,7 +43,8 @@ class Groups:
 class Candidate:
     """An algorithm on an order. ``blocks`` is how many equal pieces the buffer is cut into (2LHA: chunks).
 
-    ``chunk_bytes`` is set where the number of pieces follows from the size: one for so many bytes.
+    ``chunk_bytes`` is set where the number of pieces follows from the size: one for so many bytes. Otherwise each
+    channel has one; 2LHA one a host.
     """
 
     algorithm: str
@@ -51,10 +55,23 @@ class Candidate:
     channels: int = 1
     _built: dict[int, Schedule] = field(default_factory=dict, repr=False, compare=False, hash=False)
 
+    @property
+    def label(self) -> str:
+        """What tells it from others, its chunks apart."""
+        parts = [self.algorithm]
+        if self.groups is not None:
+            parts.append(f"on {self.groups.name} groups")
+        parts.append(
+            f"in the order {self.order_name}" if self.order_name != GIVEN else "in the original order"
+        )
+        if self.channels > 1:
+            parts.append(f"over {self.channels} connections")
+        return " ".join(parts)
+
     def pieces(self, size_bytes: int) -> int:
         """Into how many blocks a buffer of so many bytes is cut."""
         if self.chunk_bytes is None:
-            return self.channels
+            return max(self.channels, len(self.order)) if self.algorithm == "2lha" else self.channels
         return max(self.channels, math.ceil(size_bytes / self.chunk_bytes))
 
     def transfers(self, size_bytes: int) -> int:
@@ -100,22 +117,58 @@ class Candidate:
 
 
 def two_level_candidates(
-    order: Sequence[str], groups: Groups, size_bytes: int, *, chunk_bytes: int | None, channels: int = 1
+    order: Sequence[str],
+    groups: Groups,
+    size_bytes: int | None,
+    *,
+    chunk_bytes: int | None,
+    channels: int = 1,
 ) -> list[Candidate]:
     """2LHA on ``groups`` with chunks of ``chunk_bytes``, or with each size worth trying (None).
 
-    Those are TUNED_BYTES as far as the buffer is larger, and one chunk per host.
+    Those are TUNED_BYTES as far as the buffer is larger (all for ``size_bytes`` None), and one chunk per host.
     """
     base = Candidate(
         algorithm="2lha", order=tuple(order), groups=groups, chunk_bytes=chunk_bytes, channels=channels
     )
     if chunk_bytes is not None:
         return [base]
-    sizes = {size for size in TUNED_BYTES if size < size_bytes}
-    sizes |= {max(1, math.ceil(size_bytes / len(order)))}
-    made = [replace(base, chunk_bytes=size, _built={}) for size in sorted(sizes)]
-    fitting = [one for one in made if one.transfers(size_bytes) <= MOST_TRANSFERS]
-    return fitting or made[-1:]
+    tuned = [replace(base, chunk_bytes=size, _built={}) for size in TUNED_BYTES]
+    if size_bytes is None:
+        return [*tuned, base]
+    tuned = [one for one in tuned if (one.chunk_bytes or 0) < size_bytes]
+    return [one for one in [*tuned, base] if one.pieces(size_bytes) <= MOST_CHUNKS_TUNED] or [base]
+
+
+def flat_candidates(
+    orders: Mapping[str, Mapping[str, Sequence[str]]], *, channels: Sequence[int] = (1,)
+) -> list[Candidate]:
+    """Every all-reduce that needs no groups, on the orders that ``orders`` has for it: algorithm -> name -> hosts.
+
+    Trees also in chunks, so that their levels work at once.
+    """
+    made: list[Candidate] = []
+    for algorithm, known in ALGORITHMS.items():
+        if known.scatters:
+            continue
+        seen: set[tuple[str, ...]] = set()
+        for name, order in orders.get(algorithm, {}).items():
+            if tuple(order) in seen:
+                continue
+            seen.add(tuple(order))
+            chunks = (None, *TREE_CHUNKS) if algorithm in TREES else (None,)
+            made += [
+                Candidate(
+                    algorithm=algorithm,
+                    order=tuple(order),
+                    order_name=name,
+                    chunk_bytes=chunk,
+                    channels=count,
+                )
+                for count in channels
+                for chunk in chunks
+            ]
+    return made
 
 
 def with_shares(

@@ -85,7 +85,7 @@ def _latencies(map_: Map, at: tuple[np.ndarray, ...]) -> tuple[FloatMatrix, tupl
     """(N, N) one-way seconds, and what is not known of them."""
     alpha = np.array(links_of(map_).alpha_s[at])
     if map_.layers.rtt is not None and map_.grouped_by != "rtt":
-        alpha = np.array(map_.layers.rtt.distance[at]) / 2.0
+        alpha = np.array(map_.layers.rtt.hop_s[at])
     np.fill_diagonal(alpha, 0.0)
     if map_.layers.rtt is not None and np.isfinite(alpha).all():
         return alpha, ()

@@ -10,7 +10,7 @@ from netprobe.core.documents.schedule_plan import Prediction
 from netprobe.plan.auto.candidates import Candidate
 from netprobe.plan.auto.known import KnownNetwork
 from netprobe.plan.schedule.schedule import Schedule
-from netprobe.plan.simulate.simulate import Job, joined, least_s, simulate
+from netprobe.plan.simulate.simulate import Job, Simulation, joined, least_s, simulate
 
 BOUND = 0.97
 """The simulator is within so much of every event, and so a bound counts only so much."""
@@ -24,23 +24,31 @@ class Interval:
     low_s: float
     high_s: float | None
 
-    def surely_below(self, other: Interval) -> bool:
-        """Whether the two do not overlap, this one being the lower."""
-        return self.high_s is not None and self.high_s < other.low_s
+    def is_narrow(self, share: float) -> bool:
+        """Whether its ends are within so much of each other."""
+        return self.high_s is not None and self.high_s <= self.low_s * (1 + share)
+
+    def surely_below(self, other: Interval, share: float = 0.0) -> bool:
+        """Whether the two do not overlap, this one being the lower, by such a share of itself at least."""
+        return self.high_s is not None and self.high_s * (1 + share) < other.low_s
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """A candidate and what the simulator says of it; without a prediction, a lower bound."""
+    """A candidate and what the simulator says of it.
+
+    Without a prediction, ``time_s`` by the capacities as read; without that ``at_least_s``, a bound, which was enough.
+    """
 
     candidate: Candidate
     prediction: Prediction | None
+    time_s: float | None = None
     at_least_s: float | None = None
 
 
 def time_of(known: KnownNetwork, candidate: Candidate, size_bytes: int) -> float:
     """Seconds that a buffer of ``size_bytes`` takes."""
-    return simulate(known.network, [_job(candidate, size_bytes)]).time_s
+    return run_of(known, candidate, size_bytes).time_s
 
 
 def interval_of(
@@ -69,10 +77,17 @@ def latency_of(known: KnownNetwork, candidate: Candidate, size_bytes: int) -> fl
     return simulate(known.network, [Job(schedule=schedule, order=candidate.order, size_bytes=0)]).time_s
 
 
-def prediction_of(known: KnownNetwork, candidate: Candidate, size_bytes: int) -> Prediction:
-    """The figures of a candidate, as a document has them."""
+def run_of(known: KnownNetwork, candidate: Candidate, size_bytes: int) -> Simulation:
+    """A run by the capacities as read."""
+    return simulate(known.network, [_job(candidate, size_bytes)])
+
+
+def prediction_of(
+    known: KnownNetwork, candidate: Candidate, size_bytes: int, run: Simulation | None = None
+) -> Prediction:
+    """The figures of a candidate, as a document has them; ``run`` is its own `run_of`, where there is one already."""
     job = _job(candidate, size_bytes)
-    run = simulate(known.network, [job])
+    run = simulate(known.network, [job]) if run is None else run
     interval = interval_of(known, candidate, size_bytes, run.time_s)
     exact = interval.high_s is not None and interval.low_s == interval.high_s
     busiest = run.busiest

@@ -55,6 +55,11 @@ GOLDEN = Path(__file__).parent.parent.parent / "golden"
         ),
         ("plan-1.1.json", load_plan, "b3ee738f38ccd15bc1010295357c1db6a1c09e65a6d5393cba0197e9259257f5"),
         ("plan-1.2.json", load_plan, "fd7d7a8f5c01c9e41d0d2b2844e684caefdf804d730823e1954721cec379d457"),
+        (
+            "plan-schedule-1.2.json",
+            load_plan,
+            "43956a491318ea01372b99adbc5b3d00f9cc7c43f6599c4c469509995e1cf364",
+        ),
         ("truth-1.0.json", load_truth, "47e5fed535552f5ac76e903b8e0165de6c4ffb0d33e19fb0cfcc6acacb806f1f"),
     ],
 )

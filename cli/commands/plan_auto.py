@@ -1,0 +1,82 @@
+"""``netprobe plan auto``: map.json -> plan.json of kind schedule, the fastest that is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from netprobe.cli.options.schedules import (
+    CapacityOption,
+    HostsOption,
+    MapArgument,
+    OutOption,
+    SizeOption,
+    schedule_summary,
+    tried_rows,
+)
+from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
+
+
+def choose(
+    map_file: MapArgument,
+    out: OutOption = None,
+    hosts: HostsOption = None,
+    capacity: CapacityOption = None,
+    size: SizeOption = "100MB",
+    seed: SeedOption = 0,
+    force: ForceOption = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> int:
+    """Choose algorithm, order, groups and chunks of an all-reduce by the simulator."""
+    from netprobe.cli.options.numerics import load_numerics
+
+    load_numerics()
+    from netprobe.core.documents.capacity import Capacity
+    from netprobe.core.documents.document import load_document
+    from netprobe.core.documents.map import Map
+    from netprobe.formats import input_files, load_hosts
+    from netprobe.pipeline import files
+    from netprobe.pipeline.planning.plan_auto import AutoRequest, plan_auto
+    from netprobe.probe.methods.goodput_options import parse_size
+
+    path = out or map_file.parent / files.PLAN
+    request = AutoRequest(
+        hosts=load_hosts(hosts) if hosts is not None else None, size_bytes=parse_size(size).bytes, seed=seed
+    )
+    document = load_document(Map, map_file)
+    measured = load_document(Capacity, capacity) if capacity is not None else None
+    inputs = [map_file, *([] if capacity is None else [capacity])]
+    inputs += input_files(hosts) if hosts is not None else []
+    files.prepare_file(path, kind="plan", force=force, inputs=inputs)
+    planned = plan_auto(document, request, capacity=measured)
+    files.save(planned.plan, path)
+
+    output = Output(json=json, quiet=quiet)
+    if not (json or quiet):
+        from netprobe.report.schedule import ranges_text, schedule_text, tried_table, unknown_text
+
+        output.say(tried_table(planned.tried, request.size_bytes, timed=planned.decides), "")
+        output.say(schedule_text(planned.plan), *ranges_text(planned.ranges))
+        output.say(*unknown_text(planned.unknown), f"wrote {path}")
+    output.result(_summary(planned, request.size_bytes) | {"file": str(path)})
+    return 0
+
+
+def _summary(planned: Any, size_bytes: int) -> dict[str, Any]:
+    """What ``--json`` says: the plan, the table, which choice holds where, what cannot be told."""
+    return schedule_summary(planned.plan) | {
+        "reason": planned.decision.reason,
+        "baseline": planned.decision.baseline.label,
+        "tried": tried_rows(planned.tried, size_bytes),
+        "ranges": [
+            {
+                "first_bytes": one.first_bytes,
+                "last_bytes": one.last_bytes,
+                "choice": None if one.candidate is None else one.candidate.label,
+                "algorithm": None if one.candidate is None else one.candidate.algorithm,
+                "reason": one.reason,
+            }
+            for one in planned.ranges
+        ],
+        "unknown": list(planned.unknown),
+    }

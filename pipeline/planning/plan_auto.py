@@ -1,0 +1,206 @@
+"""map [, capacity] -> plan: the schedule that is fastest on this network, as far as that can be told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from netprobe.core.documents.capacity import Capacity
+from netprobe.core.documents.map import Map
+from netprobe.core.documents.schedule_plan import Prediction, SchedulePlan
+from netprobe.core.errors import InputError
+from netprobe.core.hosts import Host
+from netprobe.core.units import seconds_text, size_text
+from netprobe.pipeline.planning.groupings import groupings_of
+from netprobe.pipeline.planning.plan_order import PlanRequest, plan_order
+from netprobe.pipeline.planning.plan_two_level import (
+    SIZE_BYTES,
+    known_with,
+    placed_order,
+    range_text,
+    schedule_plan,
+)
+from netprobe.plan.auto.candidates import (
+    GIVEN,
+    Candidate,
+    flat_candidates,
+    two_level_candidates,
+    with_shares,
+)
+from netprobe.plan.auto.choice import CLOSE, MOST_BYTES, Chooser, Decision, Range
+from netprobe.plan.auto.known import KnownNetwork
+from netprobe.plan.auto.predicting import Tried
+from netprobe.plan.costs import MODELS
+from netprobe.plan.schedule.builders import ALGORITHMS
+
+STEPS_A_HOST = 300
+"""Of a search of an order, which the simulator then judges: a tenth of what `plan_order` takes."""
+MOST_CONNECTIONS = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class AutoRequest:
+    """A choice for a buffer of ``size_bytes``.
+
+    ``hosts`` (default: the map's own) gives the original order. ``ranges``: also find the sizes at which the choice
+    changes. ``orders``: names and orders (host names) to try beside the original one; None searches one an algorithm.
+    """
+
+    hosts: Sequence[Host] | None = None
+    size_bytes: int = SIZE_BYTES
+    ranges: bool = True
+    orders: Mapping[str, Sequence[str]] | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class AutoPlanned:
+    """The plan, every candidate (the plan's own first), which choice holds where, and what cannot be told."""
+
+    plan: SchedulePlan
+    tried: tuple[Tried, ...]
+    ranges: tuple[Range, ...]
+    decision: Decision
+    unknown: tuple[str, ...]
+    decides: bool
+
+
+DEFAULT = AutoRequest()
+
+
+def plan_auto(map_: Map, request: AutoRequest = DEFAULT, *, capacity: Capacity | None = None) -> AutoPlanned:
+    """Choose algorithm, order, groups, chunks and channels of an all-reduce by the simulator; proved.
+
+    Raises InputError for a size outside 1 B to 1 GB, for fewer than two hosts with a place, and for capacities of other
+    hosts or without a reading.
+    """
+    if not 1 <= request.size_bytes <= MOST_BYTES:
+        raise InputError(f"a buffer of {request.size_bytes} B: 1 B to {size_text(MOST_BYTES)} can be planned")
+    hosts, order = placed_order(map_, request.hosts)
+    if len(order) < 2:
+        raise InputError(f"only {order[0]} has a place on the map: two hosts at least are needed")
+    known = known_with(map_, order, capacity)
+    chooser = Chooser(known=known, candidates=_candidates(map_, hosts, order, known, capacity, request))
+    decision = chooser.decide(request.size_bytes)
+    tried = chooser.table(decision)
+    ranges = chooser.ranges(decision) if request.ranges else []
+    found = next(one.prediction for one in tried if one.candidate == decision.candidate)
+    plan = schedule_plan(
+        decision.candidate,
+        hosts,
+        predictions=[] if found is None else [found],
+        size_bytes=request.size_bytes,
+        advice=_reason(known, decision, tried),
+        parents=[map_.parent(), *([] if capacity is None else [capacity.parent()])],
+        seed=request.seed,
+    )
+    return AutoPlanned(
+        plan=plan,
+        tried=tuple(tried),
+        ranges=tuple(ranges),
+        decision=decision,
+        unknown=known.unknown,
+        decides=known.decides(request.size_bytes),
+    )
+
+
+def _candidates(
+    map_: Map,
+    hosts: Sequence[Host],
+    order: Sequence[str],
+    known: KnownNetwork,
+    capacity: Capacity | None,
+    request: AutoRequest,
+) -> list[Candidate]:
+    """All there are; several connections a pair where one is known to carry less than its hosts."""
+    channels = _channels(known)
+    groupings = groupings_of(map_, order, seed=request.seed)
+    natural = [name for group in groupings[0].groups for name in group]
+    orders: dict[str, dict[str, Sequence[str]]] = {}
+    for algorithm, its in ALGORITHMS.items():
+        if its.scatters:
+            continue
+        orders[algorithm] = {GIVEN: order, "by group": natural}
+        if request.orders is not None:
+            orders[algorithm] |= request.orders
+        elif algorithm in MODELS:
+            orders[algorithm]["found"] = _found_order(map_, hosts, algorithm, request)
+    orders["two-way-ring"]["found"] = orders["chunked-ring"].get("found", order)
+    made = flat_candidates(orders, channels=channels)
+    for grouping in groupings:
+        if not 1 < len(grouping.groups) < len(order):
+            continue
+        groups = with_shares(grouping.name, grouping.groups, order, capacity)
+        for count in channels:
+            made += two_level_candidates(order, groups, None, chunk_bytes=None, channels=count)
+            made.append(
+                Candidate(algorithm="hierarchical", order=tuple(order), groups=groups, channels=count)
+            )
+    return made
+
+
+def _found_order(map_: Map, hosts: Sequence[Host], algorithm: str, request: AutoRequest) -> list[str]:
+    """The order that `plan_order` finds in a short search; the original one where it keeps that."""
+    annealed = algorithm not in ("ring", "chunked-ring")
+    return plan_order(
+        map_,
+        PlanRequest(
+            hosts=hosts,
+            algorithm=algorithm,
+            size_bytes=request.size_bytes if map_.layers.beta is not None else None,
+            seed=request.seed,
+            iterations=STEPS_A_HOST * len(hosts) if annealed else None,
+        ),
+    ).order
+
+
+def _channels(known: KnownNetwork) -> tuple[int, ...]:
+    """One, and as many as fill a host where one connection is known to carry less than it."""
+    net = known.network
+    size = len(net.hosts)
+    stream = net.stream[~np.eye(size, dtype=bool)]
+    stream = stream[np.isfinite(stream)]
+    if known.basis != "capacity" or not len(stream):
+        return (1,)
+    host = float(np.median(net.capacity[: 2 * size]))
+    needed = int(np.ceil(host / float(np.median(stream)) - 0.1)) if np.isfinite(host) else 1
+    return (1,) if needed <= 1 else (1, min(needed, MOST_CONNECTIONS))
+
+
+def _reason(known: KnownNetwork, decision: Decision, tried: Sequence[Tried]) -> str:
+    """What was chosen, against what, and what makes the difference."""
+    size = size_text(decision.size_bytes)
+    found = {one.candidate: one.prediction for one in tried}
+    own, base, likely = (found.get(one) for one in (decision.candidate, decision.baseline, decision.likely))
+    label = decision.candidate.label
+    if not known.decides(decision.size_bytes):
+        return f"cannot tell what is fastest for {size}, since the map knows latencies alone: {label} is kept"
+    assert own is not None and base is not None  # both were predicted
+    took = f"{seconds_text(own.time_s)} for {size} by {known.basis}{range_text(own)}"
+    if decision.reason == "faster":
+        ratio = base.time_s / own.time_s if own.time_s else 1.0
+        return (
+            f"{label}: {took}, {ratio:.2f}x as fast as {decision.baseline.label} ({seconds_text(base.time_s)}"
+            f"{range_text(base)}){_difference(own, base)}"
+        )
+    if decision.reason == "close":
+        return f"{label} is kept: {took}, and nothing is more than 2 % faster"
+    if likely is None or decision.likely == decision.candidate or likely.time_s * (1 + CLOSE) >= own.time_s:
+        return f"{label} is kept: {took}; whether another is faster is left open by what is known"
+    other = f"{decision.likely.label} may be faster ({seconds_text(likely.time_s)}{range_text(likely)})"
+    return f"{label} is kept: {took}; {other}, but what is known leaves it open"
+
+
+def _difference(own: Prediction, base: Prediction) -> str:
+    """Fewer bytes between groups, or fewer steps."""
+    parts = []
+    ours, theirs = own.bytes_across_groups, base.bytes_across_groups
+    if ours is not None and theirs is not None and ours < theirs:
+        parts.append(f"{size_text(ours)} between groups instead of {size_text(theirs)}")
+    if own.steps < base.steps:
+        parts.append(f"{own.steps} steps instead of {base.steps}")
+    if base.busiest is not None and base.busiest != own.busiest:
+        parts.append(f"{base.busiest} is what {base.utilisation or 0:.0%} of the other's time goes to")
+    return f": {', '.join(parts)}" if parts else ""

@@ -1,0 +1,81 @@
+"""``netprobe plan auto``, and ``plan MAP``, as a user types them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from netprobe.cli.entry import run
+from netprobe.core.documents.schedule_plan import SchedulePlan
+from netprobe.pipeline import files
+from netprobe.plan import load_plan
+from tests.maps import made_capacity, made_map
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("netprobe.pipeline.planning.plan_auto.STEPS_A_HOST", 20)
+    monkeypatch.chdir(tmp_path)
+    map_ = made_map([2, 2, 2], unplaced=1, seed=1)
+    files.save(map_, tmp_path / "map.json")
+    files.save(made_map([1]), tmp_path / "one.json")
+    files.save(made_capacity(map_, uplink=5e7), tmp_path / "capacity.json")
+    files.save(made_capacity(map_, rates={"tx:h1": None}), tmp_path / "missing.json")
+    files.save(made_capacity(made_map([3])), tmp_path / "other.json")
+    return tmp_path
+
+
+def test_the_fastest_is_written_and_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--capacity", "capacity.json", "--size", "4MB"]
+    assert run(["plan", "auto", "map.json", *words]) == 0
+    said = capsys.readouterr().out
+    for column in ("candidate", "pieces", "time", "steps", "wire", "across", "busiest"):
+        assert column in said
+    assert "x as fast as" in said and "which choice holds for which size of the buffer:" in said
+    assert "1 kB to " in said and " to 1 GB: " in said
+    assert "left out, since they are not placed on the map: h6" in said and "wrote plan.json" in said
+    plan = load_plan(folder / "plan.json")
+    assert isinstance(plan, SchedulePlan) and plan.size_bytes == 4_000_000 and plan.predictions
+    # The file alone is planned by auto.
+    assert run(["plan", "map.json", *words, "--json", "--force"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["kind"] == "schedule" and data["algorithm"] == plan.algorithm and data["reason"] == "faster"
+    assert len(data["tried"]) > 10 and data["ranges"][-1]["last_bytes"] == 10**9
+    keys = {"time_s", "low_s", "high_s", "steps", "bytes_on_wire", "bytes_across_groups", "busiest"}
+    assert keys <= set(data["tried"][0])
+
+
+def test_latencies_alone_cannot_tell(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["plan", "auto", "map.json", "--size", "2MB"]) == 0
+    said = capsys.readouterr().out
+    assert "cannot tell what is fastest for 2 MB, since the map knows latencies alone" in said
+    assert "1.449 kB to 1 GB: cannot tell" in said and "not known: how long bytes take" in said
+    plan = load_plan(folder / "plan.json")
+    assert isinstance(plan, SchedulePlan) and plan.order == [f"h{i}" for i in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["one.json"], "two hosts at least are needed"),
+        (["map.json", "--size", "2GB"], "1 B to 1 GB can be planned"),
+        (["map.json", "--size", "-1"], "a number and one of"),
+        (["map.json", "--capacity", "missing.json"], "the capacity of tx:h1 was not measured"),
+        (["map.json", "--capacity", "other.json"], "its hosts differ from those of the map"),
+        (["none.json"], "no such document"),
+        (["capacity.json"], "is a capacity document, and a map is needed"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(
+    words: list[str], says: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["plan", "auto", *words, "--out", "out.json"]) == 2
+    said = capsys.readouterr().err
+    assert says in said and len(said.strip().splitlines()) == 1 and not (folder / "out.json").exists()
+
+
+def test_a_misspelled_command_is_no_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["plan", "atuo", "map.json"]) == 2
+    assert "No such command" in capsys.readouterr().err

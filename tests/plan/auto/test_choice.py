@@ -1,0 +1,112 @@
+"""Choices on networks small enough to be worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from netprobe.core.documents.capacity import Capacity
+from netprobe.core.documents.map import Map
+from netprobe.core.errors import InputError
+from netprobe.plan.auto.candidates import (
+    Candidate,
+    Groups,
+    flat_candidates,
+    two_level_candidates,
+    with_shares,
+)
+from netprobe.plan.auto.choice import Chooser
+from netprobe.plan.auto.known import known_network
+from tests.maps import HOST_BYTES_PER_S, INSIDE_S, made_capacity, made_map
+
+RATE, ALPHA_S = HOST_BYTES_PER_S, INSIDE_S / 2
+
+
+def chooser(
+    map_: Map, capacity: Capacity | None, *algorithms: str, grouped: bool = False, two_level: bool = False
+) -> Chooser:
+    hosts = [h.name for h in map_.hosts]
+    orders = {"original": hosts}
+    if grouped:
+        orders["by group"] = [name for group in map_.groups for name in group.hosts]
+    made: list[Candidate] = flat_candidates(dict.fromkeys(algorithms, orders))
+    if two_level:
+        groups: Groups = with_shares("natural", [g.hosts for g in map_.groups], hosts, capacity)
+        made += two_level_candidates(hosts, groups, None, chunk_bytes=None)
+    return Chooser(known=known_network(map_, hosts, capacity), candidates=made)
+
+
+def test_on_one_switch_short_messages_double_and_long_ones_halve() -> None:
+    """8 hosts: 3 (a + s) against 6 a + 7/4 s, a the latency and s the bytes over the rate: equal at s = 2.4 a."""
+    map_ = made_map([8])
+    found = chooser(map_, made_capacity(map_), "chunked-ring", "halving-doubling", "recursive-doubling")
+    small, large = found.decide(1000), found.decide(10**8)
+    assert (small.candidate.algorithm, small.reason) == ("recursive-doubling", "faster")
+    assert (large.candidate.algorithm, large.reason) == ("halving-doubling", "close")
+    assert found.time_s(small.candidate, 1000) == pytest.approx(3 * (ALPHA_S + 1000 / RATE))
+    assert found.time_s(large.candidate, 10**8) == pytest.approx(6 * ALPHA_S + 1.75 * 10**8 / RATE)
+    # The long ones' choice holds until another is 5 % faster: 3.15 (a + s) < 6 a + 7/4 s.
+    low, high = found.ranges(large)
+    edge = 2.85 / 1.4 * ALPHA_S * RATE
+    assert low.candidate is not None and low.candidate.algorithm == "recursive-doubling"
+    assert high.candidate is not None and high.candidate.algorithm == "halving-doubling"
+    assert low.last_bytes + 1 == high.first_bytes and edge / 1.1 <= high.first_bytes <= edge * 1.1
+
+
+def test_behind_narrow_uplinks_groups_win_over_random_orders() -> None:
+    """4 racks of 4, 4:1, shuffled: a ring by group sends one flow over an uplink, a random one several."""
+    map_ = made_map([4, 4, 4, 4], seed=1)
+    capacity = made_capacity(map_, uplink=RATE)
+    found = chooser(map_, capacity, "chunked-ring", "halving-doubling", grouped=True, two_level=True)
+    decision = found.decide(10**8)
+    assert decision.reason == "faster" and decision.baseline.order_name == "original"
+    best = found.time_s(decision.candidate, 10**8)
+    assert decision.candidate.algorithm == "2lha" or decision.candidate.order_name == "by group"
+    # 30 (a + s / 16) of the ring by group: no schedule sends less than 30/16 s through a host.
+    assert 30 / 16 <= best <= 30 / 16 * 1.02 * 1.02
+    halving = next(
+        c for c in found.candidates if c.algorithm == "halving-doubling" and c.order_name == "original"
+    )
+    assert found.time_s(halving, 10**8) > 2 * best
+    rows = found.table(decision)
+    assert rows[0].candidate is decision.candidate and rows[0].prediction is not None
+    # A bound stands for no more than the candidate takes.
+    for row in rows:
+        if row.at_least_s is not None:
+            assert row.at_least_s <= found.time_s(row.candidate, 10**8) * (1 + 1e-9)
+
+
+def test_a_new_order_is_not_taken_for_nothing() -> None:
+    map_ = made_map([4, 4], seed=3)
+    capacity = made_capacity(map_, uplink=1e12)
+    decision = chooser(map_, capacity, "chunked-ring", "halving-doubling", grouped=True).decide(10**8)
+    assert decision.candidate.order_name == "original" and decision.reason == "close"
+
+
+def test_capacities_that_are_lower_bounds_make_no_winner() -> None:
+    """The uplinks carry at least what was measured: if far more, the random order is as good."""
+    map_ = made_map([4, 4, 4, 4], seed=1)
+    ends = [f"{kind}:{group.id}" for kind in ("up", "down") for group in map_.groups]
+    sure = chooser(map_, made_capacity(map_), "chunked-ring", "halving-doubling", grouped=True).decide(10**8)
+    assert sure.reason == "faster"
+    found = chooser(
+        map_, made_capacity(map_, at_least=ends), "chunked-ring", "halving-doubling", grouped=True
+    )
+    open_ = found.decide(10**8)
+    assert open_.reason == "cannot_tell" and open_.candidate == open_.baseline != open_.likely
+    assert found.interval(open_.baseline, 10**8).low_s < found.time_s(open_.likely, 10**8) * 1.01
+
+
+def test_latencies_alone_decide_up_to_a_packet() -> None:
+    map_ = made_map([4, 4], seed=2)
+    found = chooser(map_, None, "chunked-ring", "halving-doubling", "recursive-doubling", grouped=True)
+    assert found.decide(1000).candidate.algorithm == "recursive-doubling"
+    large = found.decide(10**6)
+    assert large.reason == "cannot_tell" and large.candidate.order_name == "original"
+    ranges = found.ranges(large)
+    assert [one.last_bytes for one in ranges] == [1448, 10**9] and ranges[1].candidate is None
+
+
+def test_a_choice_needs_something_to_be_held_against() -> None:
+    map_ = made_map([4])
+    with pytest.raises(InputError, match="is among the candidates"):
+        chooser(map_, None, "recursive-doubling")
