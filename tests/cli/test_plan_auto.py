@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from netprobe.cli.entry import run
+from netprobe.core.documents.document import canonical_sha256
 from netprobe.core.documents.schedule_plan import SchedulePlan
 from netprobe.pipeline import files
 from netprobe.plan import load_plan
@@ -45,6 +46,19 @@ def test_the_fastest_is_written_and_told(folder: Path, capsys: pytest.CaptureFix
     assert len(data["tried"]) > 10 and data["ranges"][-1]["last_bytes"] == 10**9
     keys = {"time_s", "low_s", "high_s", "steps", "bytes_on_wire", "bytes_across_groups", "busiest"}
     assert keys <= set(data["tried"][0])
+
+
+def test_hosts_give_the_order_seeds_repeat_and_quiet_says_nothing(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hosts = "h3,h1,h2,h0,h4,h5,h6"
+    words = ["plan", "auto", "map.json", "--hosts", hosts, "--size", "1kB", "--seed", "7", "--quiet"]
+    found = []
+    for name in ("a.json", "b.json"):
+        assert run([*words, "--out", name]) == 0
+        found.append(canonical_sha256(load_plan(folder / name)))
+    assert found[0] == found[1] and capsys.readouterr() == ("", "")
+    assert [host.name for host in load_plan(folder / "a.json").hosts] == hosts.split(",")
 
 
 def test_latencies_alone_cannot_tell(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from netprobe.cli.entry import run
+from netprobe.core.documents.document import canonical_sha256
 from netprobe.core.documents.schedule_plan import SchedulePlan
 from netprobe.pipeline import files
 from netprobe.plan import load_plan
@@ -45,6 +46,15 @@ def test_a_plan_is_written_and_told(folder: Path, capsys: pytest.CaptureFixture[
     )
     assert {"grouping", "pieces", "time_s", "busiest", "bytes_across_groups"} <= set(data["tried"][0])
     assert data["tried"][0]["time_s"] == data["predictions"][0]["time_s"] and data["unknown"] == []
+
+
+def test_seeds_repeat_and_quiet_says_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["plan", "2lha", str(folder / "map.json"), "--size", "1MB", "--seed", "7", "--quiet"]
+    found = []
+    for name in ("a.json", "b.json"):
+        assert run([*words, "--grouping", "sqrt", "--out", str(folder / name)]) == 0
+        found.append(canonical_sha256(load_plan(folder / name)))
+    assert found[0] == found[1] and capsys.readouterr() == ("", "")
 
 
 def test_without_rates_it_says_what_cannot_be_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
