@@ -2,7 +2,7 @@
 
 ``netprobe.probe`` is the folder ``probe/``, and so on. Sub-packages are found here, at build time,
 because a static list would silently drop a new one from the wheel. Everything else about the
-distribution stands in pyproject.toml.
+distribution is in pyproject.toml.
 """
 
 from pathlib import Path

@@ -112,7 +112,7 @@ def parse_hosts_line(text: str, *, source: str | None = None, line: int | None =
     """The hosts of one line: ``NAME [key=value ...]`` or ``NAME ADDRESS``; none for a comment.
 
     A NAME may be a range (``gpu[001-064]``); the keys target, address and launcher_name are ranges of the
-    same length then, or templates in which ``{name}`` stands for the host's name.
+    same length then, or templates in which ``{name}`` is replaced by the host's name.
     """
     words = _words(text, source=source, line=line)
     if not words:

@@ -2,8 +2,8 @@
 
 Source: the lexer of hostfiles, the same in 4.1 and 5 (orte, later prrte: util/hostfile/hostfile_lex.l), and what
 mpirun 4.1.4 and 5.0 dialled when each kind of name was tried. A number is read as a C int, so ``007`` is ``7``. A word
-of the format ends the file. A name is cut at its first dot unless the resolver takes it for an address. What stands
-for this machine is renamed to its own name, and then not found again by ``--map-by seq``. And 4.1 packs the names of
+of the format ends the file. A name is cut at its first dot unless the resolver takes it for an address. What means
+this machine is renamed to its own name, and then not found again by ``--map-by seq``. And 4.1 packs the names of
 its daemons into a pattern that has room for letters, digits, ``.`` and ``-`` only: other names need ``--mca regx
 naive``, which 5 does not need and accepts.
 """
@@ -51,9 +51,9 @@ def name_fault(name: str) -> str | None:
         address = ipaddress.IPv6Address(name)
         if address.is_link_local:
             return "a link-local address needs its interface, for which a hostfile has no form"
-        return "it stands for the launching machine" if _stands_for_itself(address) else None
+        return "it means the launching machine" if _means_itself(address) else None
     if short_name(name) == "localhost" or _number(name) in _LOCAL or _number(short_name(name)) in _LOCAL:
-        return "it stands for the launching machine, which mpirun then calls by another name"
+        return "it means the launching machine, which mpirun then calls by another name"
     return None
 
 
@@ -78,7 +78,7 @@ def _is_ipv6(name: str) -> bool:
     return "." not in name and "%" not in name
 
 
-def _stands_for_itself(address: ipaddress.IPv6Address) -> bool:
+def _means_itself(address: ipaddress.IPv6Address) -> bool:
     return address.is_loopback or address.is_unspecified
 
 

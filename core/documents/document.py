@@ -248,7 +248,7 @@ def check_same_hosts(ours: list[Host], theirs: list[Host], *, what: str, source:
     if set(mine) == set(other):
         for name, address in mine.items():
             there = other[name]
-            # A name may stand for the address that a scan resolved it to: only literals can differ.
+            # A name may replace the address that a scan resolved it to: only literals can differ.
             if address and there and is_ip_address(address) and is_ip_address(there) and address != there:
                 raise DocumentError(
                     f"host {name!r} has the address {there}, and {address} in {what}", source=source

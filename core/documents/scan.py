@@ -98,7 +98,7 @@ class Measurement(Record):
     method: str
     unit: str
     statistic: str
-    """The statistic that stands for the link (``p10``)."""
+    """The statistic that represents the link (``p10``)."""
     parameters: dict[str, Any] = Field(default_factory=dict)
 
 

@@ -117,7 +117,7 @@ class LabSpec(Part):
     def _racks(cls, value: object) -> tuple[object, ...]:
         if not isinstance(value, (list, tuple)) or not 1 <= len(value) <= RACKS_LIMIT:
             raise ValueError(f"must be a list of 1 to {RACKS_LIMIT} racks, such as [6, 6, 4]")
-        # 6 stands for {hosts: 6}
+        # 6 is short for {hosts: 6}
         return tuple({"hosts": rack} if isinstance(rack, int) else rack for rack in value)
 
     @field_validator("racks")

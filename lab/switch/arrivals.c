@@ -10,7 +10,7 @@
 
 static unsigned char frames[BATCH][FRAME_BYTES];
 
-/* Bytes on the wire: a large packet pays the headers of every segment that it stands for. */
+/* Bytes on the wire: a large packet pays the headers of every segment that it replaces. */
 static uint32_t wire_bytes(const unsigned char *data, uint32_t length)
 {
 	const struct virtio_net_hdr *vnet = (const void *)data;

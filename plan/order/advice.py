@@ -64,8 +64,8 @@ def advise(
 ) -> Advice:
     """What the figures say.
 
-    ``gain``: what is known of its gain on readings held out. ``is_original``: the order is the original one, whatever
-    its kind. ``why`` is a reason to write an order that costs as much as the original one.
+    ``gain``: what is known of its gain on readings held out. ``is_original``: the order is the original one, of
+    any kind. ``why`` is a reason to write an order that costs as much as the original one.
     """
     if choice.kept_original is not None:
         return Advice(action="keep", reason=choice.kept_original)

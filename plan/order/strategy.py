@@ -74,7 +74,7 @@ class OrderStrategy(ABC):
     states_raw_share: ClassVar[bool] = True
     """Whether a plan states how much of the readings was in the costs searched on."""
     sum_decides_ties: ClassVar[bool] = False
-    """Whether orders of equal cost are told apart by the sum of their hops round a ring."""
+    """Whether orders of equal cost are distinguished by the sum of their hops round a ring."""
     slack: ClassVar[float] = 1.0
     """How many times the held-out cost of the original order that of the plan's order may be."""
 

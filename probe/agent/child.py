@@ -84,7 +84,7 @@ class Child:
         return b"".join(parts)
 
     def kill(self) -> None:
-        """End it and whatever it started; may be called twice."""
+        """End it and all that it started; may be called twice."""
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except OSError:

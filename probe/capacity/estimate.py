@@ -195,12 +195,12 @@ def _doubt_slower_ones(
     """An uplink that carries less than those of as many hosts may be a slower one, or carry something else as well:
     its interval reaches up to theirs."""
     for into in (found.up, found.down):
-        alike: dict[tuple[int, int], list[int]] = {}
+        similar: dict[tuple[int, int], list[int]] = {}
         for number, one in into.items():
             if one.value is not None and one.limited_by in ("itself", "one_of"):
                 hosts = sum(len(groups[group]) for group in uplinks[number])
-                alike.setdefault((len(uplinks[number]), hosts), []).append(number)
-        for numbers in alike.values():
+                similar.setdefault((len(uplinks[number]), hosts), []).append(number)
+        for numbers in similar.values():
             usual = float(np.median([into[number].value or 0.0 for number in numbers]))
             for number in numbers if len(numbers) >= LEAST_ALIKE else ():
                 one = into[number]

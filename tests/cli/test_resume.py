@@ -71,7 +71,7 @@ def test_a_killed_scan_goes_on_where_it_was(tmp_path: Path, capsys: pytest.Captu
     measured = Counter((visit.src, visit.dst) for visit in scan.visits)
     assert len(measured) == 30 and set(measured.values()) == {1}
     assert scan.seed == 5 and {visit.sent for visit in scan.visits} == {40}
-    # What was there stands as it was, and only the links that were missing came after it.
+    # What was there is as it was, and only the links that were missing came after it.
     assert journal.read_bytes().startswith(before)
     record = read_journal(journal)
     assert not record.torn and 1 <= done < 30 and len(record.visits) == 30

@@ -121,7 +121,7 @@ def test_hidden_pairs_are_missing_and_orders_carry_all_along() -> None:
     order = np.array([3, 1, 5, 0, 4, 2])
     moved = reordered(less, order)
     assert moved.distance[0, 2] == less.distance[3, 5] and not moved.measured[1, 5]
-    # Renamed hosts come to stand in the same order.
+    # Renamed hosts end in the same order.
     one, other = canonical_order(less), canonical_order(moved)
     assert order[other].tolist() == one.tolist()
 

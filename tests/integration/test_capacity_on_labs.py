@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 ATTEMPTS = 3  # the order of two uplinks is a factor of two, which a busy second may hide
 
 
-def test_hosts_and_uplinks_are_told_apart_by_their_rates(
+def test_hosts_and_uplinks_are_distinguished_by_their_rates(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], attempts: Callable[[int], Iterator[int]]
 ) -> None:
     """How near the readings are is bench/capacity.py's to say. Slow links take little of this machine's time."""

@@ -85,7 +85,7 @@ def check_scan(scan: dict[str, Any], truth: dict[str, Any], hosts: int) -> None:
     assert {visit["stamps"] for visit in scan["visits"]} == {"kernel"}
     rounds = {(visit["src"], visit["dst"]): visit["round"] for visit in scan["visits"]}
     apart = [abs(number - rounds[dst, src]) for (src, dst), number in rounds.items()]
-    assert min(apart) >= scan["rounds"] // 4, "the two visits of a pair stand in rounds far apart"
+    assert min(apart) >= scan["rounds"] // 4, "the two visits of a pair are in rounds far apart"
     by_round: dict[int, list[str]] = {}
     for visit in scan["visits"]:
         by_round.setdefault(visit["round"], []).extend((visit["src"], visit["dst"]))

@@ -69,7 +69,7 @@ class Said:
 
 @dataclass(frozen=True)
 class SickFleet:
-    """One scan of a fleet with all the faults that can stand side by side. ``names`` are the lab's hosts."""
+    """One scan of a fleet with all the faults that can be there together. ``names`` are the lab's hosts."""
 
     done: Said
     scan: Scan

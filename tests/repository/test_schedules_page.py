@@ -1,4 +1,4 @@
-"""The code on docs/schedules.md runs as it stands, and prints what the page says."""
+"""The code on docs/schedules.md runs as it is, and prints what the page says."""
 
 from __future__ import annotations
 

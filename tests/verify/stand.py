@@ -1,4 +1,4 @@
-"""A library that stands for mpirun and its like: it says how long it took, and misbehaves where it is configured to."""
+"""A library in the place of mpirun and its like: it says how long it took, and misbehaves where it is configured to."""
 
 from __future__ import annotations
 

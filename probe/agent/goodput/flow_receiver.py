@@ -51,7 +51,7 @@ class Receiver:
             threading.Thread(target=self._run, name="receiver", daemon=True).start()
 
     def close(self) -> None:
-        """Stop counting, whatever is still to come."""
+        """Stop counting, even if more is still to come."""
         self.closed = True
         if len(self.socks) < self.streams:
             for sock in self.socks:

@@ -13,7 +13,7 @@ X = ("x1", "x2", "x3", "x4")
 
 
 def triangle(*, lower: bool, diagonal: str | None, names: str, separator: str = " ") -> str:
-    """A ragged triangle. names: ``left``, ``both`` or ``none``; diagonal: what stands there, or None for nothing."""
+    """A ragged triangle. names: ``left``, ``both`` or ``none``; diagonal: what is there, or None for nothing."""
     lines = []
     for i in range(4):
         others = range(i) if lower else range(i + 1, 4)

@@ -24,7 +24,7 @@ PAIR = parse_spec("racks: [2]")
 
 
 def _left() -> list[str]:
-    """What there is of labs of these tests: other labs may stand on this machine meanwhile."""
+    """What there is of labs of these tests: other labs may run on this machine meanwhile."""
     found = [str(path) for path in (*LABS.glob(f"{NAME}*"), *Path("/run/netns").glob(f"{NAME}*"))]
     mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
     found += [line for line in mounts if NAME in line]

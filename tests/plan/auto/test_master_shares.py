@@ -94,7 +94,7 @@ def test_known_answers_and_the_schedule_that_is_built_of_them() -> None:
     # Nothing known to limit: by the sizes of groups too.
     free = master_shares([[0, 1, 2], [3], [4, 5]], [np.inf] * 6, [np.inf] * 3)
     assert np.allclose(free.groups, [1 / 2, 1 / 6, 1 / 3]) and free.time_s_per_byte == 0
-    # One uplink of half the rate: it has its fill with its own sums, and masters of the whole stand elsewhere.
+    # One uplink of half the rate: it has its fill with its own sums, and masters of the whole are elsewhere.
     half = master_shares(groups, [100.0] * 12, [5.0, 10.0, 10.0])
     assert np.allclose(half.groups, [0, 1 / 2, 1 / 2]) and half.time_s_per_byte == pytest.approx(1 / 5)
     assert np.allclose(shares_of(groups, half, 120), half.groups, atol=0.02)

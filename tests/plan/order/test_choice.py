@@ -41,7 +41,7 @@ from tests.plan.fleets import named, order_plan
             "annealed",
             False,
         ),
-        # What would make the given order dearer on the map is no candidate.
+        # What would make the original order more expensive on the map is not a candidate.
         (
             {"given": 1.0, "leaf": 1.5, "annealed": 1.0},
             {"given": 3, "leaf": 1, "annealed": 2},

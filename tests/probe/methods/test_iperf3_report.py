@@ -176,7 +176,7 @@ def test_of_two_reports_the_first_counts() -> None:
 
 
 def test_a_part_of_a_report_that_was_cut_short_is_none() -> None:
-    # The server's own report stands inside that of the client (--get-server-output).
+    # The server's own report is inside that of the client (--get-server-output).
     whole = json.dumps({"intervals": [], "server_output_json": REPORT, **REPORT})
     assert parse_report(whole).version == "3.12"
     for end in range(0, len(whole) - 1, 7):

@@ -1,4 +1,4 @@
-"""The scripts stand alone: nothing of netprobe is there where they run, and Python may be 3.8."""
+"""The scripts are self-contained: nothing of netprobe is there where they run, and Python may be 3.8."""
 
 from __future__ import annotations
 
