@@ -53,9 +53,9 @@ def verify_text(result: Verify) -> str:
         interval = "" if found.low is None else f" (95 %: {found.low:.2f} to {found.high:.2f})"
         lines.append(f"speed-up {against}: {found.ratio:.2f}x{interval}: {_WORDS[found.verdict]}")
     if found.predicted_ratio is not None and _by_capacity(result):
+        latency = "" if _by(result).get("latency") is True else "; latency is not in it (give --map too)"
         lines.append(
-            f"predicted by the measured capacities of hosts and uplinks: {found.predicted_ratio:.2f}x; latency is not "
-            "in it"
+            f"predicted by the measured capacities of hosts and uplinks: {found.predicted_ratio:.2f}x{latency}"
         )
     elif found.predicted_ratio is not None:
         lines.append(
@@ -85,8 +85,12 @@ def verify_text(result: Verify) -> str:
 
 
 def _by_capacity(result: Verify) -> bool:
+    return _by(result).get("capacity") is True
+
+
+def _by(result: Verify) -> dict[str, object]:
     by = result.parameters.get("predicted_by")
-    return isinstance(by, dict) and by.get("capacity") is True
+    return by if isinstance(by, dict) else {}
 
 
 def _cost(result: Verify) -> str:

@@ -11,10 +11,15 @@ from numpy.typing import NDArray
 from netprobe.core.documents.capacity import Capacity
 from netprobe.core.documents.map import Map
 from netprobe.core.documents.plan import OrderPlan
+from netprobe.plan.auto.known import known_network
 from netprobe.plan.costs import RankOrders, cost_model
 from netprobe.plan.costs.shared_links import SharedLinks
 from netprobe.plan.order.link_costs import links_of
 from netprobe.plan.order.strategies import objective_of, strategy_of
+from netprobe.plan.schedule.builders import build
+from netprobe.plan.schedule.schedule import Schedule
+from netprobe.plan.simulate import Job, simulate
+from netprobe.plan.simulate.network import network_of
 
 
 class Predictor(Protocol):
@@ -22,6 +27,9 @@ class Predictor(Protocol):
 
     def costs(self, orders: Sequence[Sequence[int]] | RankOrders) -> NDArray[np.float64]:
         """Costs (K,) of orders (K, N), all of the same hosts."""
+
+    def rough(self, orders: Sequence[Sequence[int]] | RankOrders) -> NDArray[np.float64]:
+        """About ``costs``, where those take long: for choosing among thousands of orders."""
 
 
 class ByMap:
@@ -46,20 +54,42 @@ class ByMap:
         ranks = places[array]
         return self._strategy.prices(ranks, link_cost)
 
+    def rough(self, orders: Sequence[Sequence[int]] | RankOrders) -> NDArray[np.float64]:
+        """The costs."""
+        return self.costs(orders)
+
 
 class ByCapacity:
-    """Times of ``algorithm`` where the plan's hosts share what ``capacity`` measured (``plan.shared_links``).
+    """Times of ``algorithm`` on measured capacities: the simulator's, with the latencies of ``map_`` where it is given.
 
-    Unlike a cost this is what a run should take: bytes over rates, latency left out. Raises InputError for a
-    host with a rank but in no group there, and for a resource of theirs without a reading.
+    Raises InputError for a host with a rank but in no group there, and for a resource of theirs without a reading.
     """
 
-    def __init__(self, plan: OrderPlan, capacity: Capacity, algorithm: str, size_bytes: int) -> None:
+    def __init__(
+        self, plan: OrderPlan, capacity: Capacity, algorithm: str, size_bytes: int, map_: Map | None = None
+    ) -> None:
         self.size_bytes = size_bytes
+        self.has_latency = map_ is not None
+        self._names = list(plan.order)
         place = {name: at for at, name in enumerate(plan.order)}
         self._place = np.array([place.get(host.name, -1) for host in plan.hosts], dtype=np.intp)
-        self._links = SharedLinks(cost_model(algorithm), plan.order, capacity)
+        self._algorithm = algorithm
+        self._fast = SharedLinks(cost_model(algorithm), plan.order, capacity)
+        if map_ is None:
+            self._network = network_of(capacity, plan.order)
+        else:
+            self._network = known_network(map_, plan.order, capacity).network
 
     def costs(self, orders: Sequence[Sequence[int]] | RankOrders) -> NDArray[np.float64]:
         """Seconds (K,) of orders (K, N), all of the same hosts."""
-        return self._links.times_s(self._place[np.asarray(orders, dtype=np.intp)], self.size_bytes)
+        places = self._place[np.asarray(orders, dtype=np.intp)]
+        schedule = build(self._algorithm, places.shape[1])
+        return np.array([self._time_s(schedule, [self._names[at] for at in row]) for row in places.tolist()])
+
+    def rough(self, orders: Sequence[Sequence[int]] | RankOrders) -> NDArray[np.float64]:
+        """About ``costs``, of thousands of orders: bytes over rates, round by round. For choosing among them only."""
+        return self._fast.times_s(self._place[np.asarray(orders, dtype=np.intp)], self.size_bytes)
+
+    def _time_s(self, schedule: Schedule, order: Sequence[str]) -> float:
+        job = Job(schedule=schedule, order=order, size_bytes=self.size_bytes)
+        return simulate(self._network, [job]).time_s

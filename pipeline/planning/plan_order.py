@@ -90,7 +90,7 @@ def plan_order(
         and not (map_.is_directed and problem.gains_by_direction(planned))
     ):
         planned = _unchecked(problem, planned)
-    return planned if capacity is None else _with_capacity(problem, planned, capacity)
+    return planned if capacity is None else _with_capacity(problem, planned, capacity, map_)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,14 +160,14 @@ def _unchecked(problem: _Problem, found: OrderPlan) -> OrderPlan:
     return _with_figures(problem.plan(why), found)
 
 
-def _with_capacity(problem: _Problem, planned: OrderPlan, capacity: Capacity) -> OrderPlan:
+def _with_capacity(problem: _Problem, planned: OrderPlan, capacity: Capacity, map_: Map) -> OrderPlan:
     """``planned``, judged by what hosts and uplinks carry as well; the original order where that is faster by it."""
     parents: list[Parent] = [*planned.parents, capacity.parent()]
     if planned.kept_given is not None:
-        shared_times_s([planned], capacity)
+        shared_times_s([planned], capacity, map_)
         return planned.model_copy(update={"parents": parents})
     kept = problem.plan("in place of the order found")
-    took_s, original_s = shared_times_s([planned, kept], capacity)
+    took_s, original_s = shared_times_s([planned, kept], capacity, map_)
     measured = f"by the measured capacities {(planned.size_bytes or PRICED_BYTES) / 1e6:g} MB take"
     if took_s > original_s and planned.order != kept.order:
         why = f"{measured} {seconds_text(original_s)} in it, {seconds_text(took_s)} in the order found"
@@ -197,12 +197,12 @@ def _with_figures(kept: OrderPlan, found: OrderPlan) -> OrderPlan:
     return kept.model_copy(update=figures)
 
 
-def shared_times_s(plans: Sequence[OrderPlan], capacity: Capacity) -> list[float]:
+def shared_times_s(plans: Sequence[OrderPlan], capacity: Capacity, map_: Map | None = None) -> list[float]:
     """Seconds that a large buffer takes in the order of each of ``plans``, which differ in nothing else.
 
     Raises InputError for capacities of other hosts, or without a reading of one that is needed.
     """
     plan = plans[0]
-    predicted = by_capacity(plan, capacity, plan.algorithm, plan.size_bytes or PRICED_BYTES)
+    predicted = by_capacity(plan, capacity, plan.algorithm, plan.size_bytes or PRICED_BYTES, map_)
     place = {host.name: at for at, host in enumerate(plan.hosts)}
     return [float(time) for time in predicted.costs([[place[name] for name in one.order] for one in plans])]

@@ -8,21 +8,25 @@ from netprobe.core.documents.map import Map
 from netprobe.core.documents.plan import OrderPlan
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import plain_host
-from netprobe.plan.costs import cost_model
-from netprobe.plan.costs.shared_links import SharedLinks
 from netprobe.plan.schedule.builders import ON_THE_WIRE
+from netprobe.plan.simulate.network import network_of
 from netprobe.verify.predict import ByCapacity, ByMap, Predictor
 
 
-def by_capacity(plan: OrderPlan, capacity: Capacity, algorithm: str, size_bytes: int) -> ByCapacity:
-    """Times of orders of the plan's hosts. Raises InputError for capacities of other hosts, or without a reading."""
+def by_capacity(
+    plan: OrderPlan, capacity: Capacity, algorithm: str, size_bytes: int, map_: Map | None = None
+) -> ByCapacity:
+    """Times of orders of the plan's hosts by the simulator, with the latencies of ``map_`` where it is given.
+
+    Raises InputError for capacities of other hosts, or without a reading.
+    """
     check_same_hosts(
         [plain_host(host) for host in plan.hosts],
         [plain_host(host) for host in capacity.hosts],
         what="the plan",
         source="capacity",
     )
-    return ByCapacity(plan, capacity, ON_THE_WIRE.get(algorithm, algorithm), size_bytes)
+    return ByCapacity(plan, capacity, ON_THE_WIRE.get(algorithm, algorithm), size_bytes, map_)
 
 
 def predictor(
@@ -30,7 +34,7 @@ def predictor(
 ) -> Predictor | None:
     """Of times where the capacities are known, else of costs. Raises InputError."""
     if capacity is not None:
-        return by_capacity(plan, capacity, algorithm, size_bytes)
+        return by_capacity(plan, capacity, algorithm, size_bytes, map_)
     return None if map_ is None else ByMap(plan, map_, algorithm)
 
 
@@ -38,7 +42,7 @@ def has_all_rates(map_: Map, capacity: Capacity) -> bool:
     """Whether ``capacity`` can predict what orders of the hosts on the map take."""
     placed = [host.name for host in map_.hosts if host.name not in set(map_.unplaced)]
     try:
-        SharedLinks(cost_model("ring"), placed, capacity)
+        network_of(capacity, placed)
     except InputError:
         return False
     return True

@@ -142,7 +142,13 @@ class Case:
         if outcome.contenders is None or outcome.contenders.predicted_ratio is None:
             return {}
         if isinstance(self.predictor, ByCapacity):
-            return {"predicted_by": {"capacity": True, "size_bytes": self.predictor.size_bytes}}
+            return {
+                "predicted_by": {
+                    "capacity": True,
+                    "size_bytes": self.predictor.size_bytes,
+                    "latency": self.predictor.has_latency,
+                }
+            }
         objective = self.plan.objective if self.algorithm == "ring" else None
         return {"predicted_by": {"objective": objective, "size_bytes": self.plan.size_bytes}}
 
@@ -169,10 +175,10 @@ class Case:
             Contender(
                 name=f"percentile {one.percentile:.0f}",
                 order=tuple(back[host] for host in one.order),
-                predicted_s=one.cost,
+                predicted_s=float(self.predictor.costs([one.order])[0]),
                 percentile=one.percentile,
             )
-            for one in spread_orders(start, self.predictor.costs, self.orders, seed=self.seed)
+            for one in spread_orders(start, self.predictor.rough, self.orders, seed=self.seed)
         )
 
     def _in_plan(self, names: Sequence[str], order: Sequence[int]) -> list[int]:

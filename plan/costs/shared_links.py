@@ -1,8 +1,8 @@
-"""How long a collective's bytes take where hosts share uplinks: the least time of each round, added up.
+"""A quick price of orders where hosts share uplinks: the least time of each round, added up.
 
-The cost models price each transfer by itself. On an oversubscribed network what decides is how many transfers of
-a round leave a rack together. Here a round takes as long as its fullest resource: bytes through it over what it
-carries. Latency is left out, so this is for large messages.
+For choosing among thousands of orders only; what is shown comes from the simulator (`netprobe.plan.simulate`). A round
+takes as long as its fullest resource: bytes through it over what it carries. Rounds overlap in truth, and latency and
+the uplinks of outer tiers are left out.
 """
 
 from __future__ import annotations
