@@ -19,7 +19,7 @@ _LEFT = frozenset({"candidate", "busiest"})
 
 
 def tried_table(tried: Sequence[Tried], size_bytes: int, *, timed: bool = True) -> Table:
-    """A row a candidate, the chosen one first. Without ``timed`` no times: nothing says what bytes take."""
+    """One row per candidate, the chosen one first. Without ``timed`` no times: nothing says what bytes take."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     shown = [
         name
@@ -90,7 +90,7 @@ def _interval(found: Prediction | None) -> str:
 def schedule_text(plan: SchedulePlan) -> str:
     """What a plan of kind schedule is: its algorithm, groups, pieces, and what the figures say."""
     chunks = count(int(plan.weights[:, 0].sum()), "chunk")
-    channels = "" if plan.channels == 1 else f" over {count(plan.channels, 'connection')} a pair of hosts"
+    channels = "" if plan.channels == 1 else f" over {count(plan.channels, 'connection')} per pair of hosts"
     lines = [
         f"{plan.algorithm} among {count(len(plan.order), 'host')} in {chunks}{channels}: proved for {_models(plan)}"
     ]
@@ -109,7 +109,7 @@ def _models(plan: SchedulePlan) -> str:
 
 
 def ranges_text(ranges: Sequence[Range]) -> list[str]:
-    """Which choice holds for which sizes, a line each."""
+    """Which choice holds for which sizes, one line each."""
     lines = []
     for one in ranges:
         what = "cannot tell" if one.candidate is None else one.candidate.label

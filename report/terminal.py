@@ -128,7 +128,7 @@ RANKS_SHOWN = 64
 
 
 def group_table(map_: Map) -> Table:
-    """One row a group: its hosts, its leader, and how near they are (or what goodput they have)."""
+    """One row per group: its hosts, its leader, and how near they are (or what goodput they have)."""
     distance = (map_.distance + map_.distance.T) / 2
     show = seconds_text if map_.grouped_by == "rtt" else _goodput
     index = {host.name: i for i, host in enumerate(map_.hosts)}

@@ -37,7 +37,7 @@ class VerifyOptions:
     size_bytes: int = DEFAULT_BYTES
     """Of the buffer on each rank."""
     channels: int = 1
-    """TCP connections a pair, each with its own share of the buffer."""
+    """TCP connections per pair, each with its own share of the buffer."""
     comparison: ComparisonOptions = field(default_factory=ComparisonOptions)
     require_all: bool = False
     """Whether a host that is not up ends it."""

@@ -63,7 +63,7 @@ def choose(
 
 
 def _summary(planned: Any, size_bytes: int) -> dict[str, Any]:
-    """What ``--json`` says: the plan, the table, which choice holds where, what cannot be told."""
+    """What ``--json`` says: the plan, the table, which choice holds where, what remains unknown."""
     return schedule_summary(planned.plan) | {
         "reason": planned.decision.reason,
         "baseline": planned.decision.baseline.label,

@@ -93,7 +93,7 @@ class FittedLayer(Record):
     """What every layer has: how the distances of one measurement were fitted. Each has its own unit."""
 
     coordinates: list[list[float]]
-    """For drawing: one row a host, in the layer's unit to the power 1/alpha; empty for an unplaced host."""
+    """For drawing: one row per host, in the layer's unit to the power 1/alpha; empty for an unplaced host."""
     stress: float | None = None
     held_out: HeldOut | None = None
     interval_factor: Matrix | None = None

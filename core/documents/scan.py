@@ -195,7 +195,7 @@ def check_visits(visits: VisitTable, names: set[str], ids: set[str]) -> None:
 
 
 def check_hosts_and_matrices(hosts: list[Any], matrices: dict[str, Any]) -> None:
-    """Names are unique and every matrix has a row a host; raises ValueError otherwise."""
+    """Names are unique and every matrix has one row per host; raises ValueError otherwise."""
     names = [host.name for host in hosts]
     if len(set(names)) != len(names):
         twice = next(n for n in names if names.count(n) > 1)

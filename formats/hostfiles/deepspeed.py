@@ -1,4 +1,4 @@
-"""Hostfiles of DeepSpeed: ``worker-1 slots=4``, a line a host.
+"""Hostfiles of DeepSpeed: ``worker-1 slots=4``, one line per host.
 
 From DeepSpeed's own reader: each line is a name and ``slots=N``, each host appears once, and a comment is
 a whole line. Its launcher numbers the ranks in the order of the file. **It runs on this machine alone, with no

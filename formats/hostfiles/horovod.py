@@ -1,4 +1,4 @@
-"""Hostfiles of Horovod: ``worker-1 slots=4``, a line a host, and nothing else.
+"""Hostfiles of Horovod: ``worker-1 slots=4``, one line per host, and nothing else.
 
 From the source of horovodrun (not tried): each line is cut at blanks and at ``=``, so that a comment or an empty line
 stops it, and a name is made of letters, digits and ``_ . -``. With ``--gloo`` ranks go to the hosts in the order of

@@ -71,7 +71,7 @@ def write_openmpi_hostfile(hosts: Sequence[Host], *, slots: int | None = None, b
     counts = Counter(ranks)
     flags = " ".join((*LAUNCH_FLAGS, *naming_flags(names)))
     lines = [
-        "# Open MPI hostfile, rank 0 first, one line a rank. mpirun keeps this order only with these flags:",
+        "# Open MPI hostfile, rank 0 first, one line per rank. mpirun keeps this order only with these flags:",
         f"#   mpirun --hostfile THIS_FILE -np {len(ranks)} {flags} PROGRAM",
     ]
     lines += [f"{name} slots=1" if counts[name] == 1 else name for name in ranks]

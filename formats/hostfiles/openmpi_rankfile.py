@@ -1,4 +1,4 @@
-"""Rankfiles of Open MPI, in and out: a line a rank, with the host and the cores it is bound to.
+"""Rankfiles of Open MPI, in and out: one line per rank, with the host and the cores it is bound to.
 
 What Open MPI 4.1.4 does, tried with it: ranks go where the file says, also without a hostfile, whose hosts are then
 the file's own, and ``--bind-to none`` does not undo the binding. A line without ``slot=`` is an error to it, and so

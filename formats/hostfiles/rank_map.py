@@ -44,7 +44,7 @@ def write_rank_map(hosts: Sequence[Host], *, slots: int | None = None, by_node: 
         {"rank": rank, "host": host.name, "local_rank": local} for rank, (host, local) in enumerate(places)
     ]
     head = {"rank_map": VERSION, "order": ORDER, "world_size": len(places)}
-    # A line a host and a line a rank: for people, and for diff.
+    # One line per host and one line per rank: for people, and for diff.
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
     for key, items, end in (("hosts", entries, ","), ("ranks", ranks, "")):
         lines += [f'  "{key}": [', ",\n".join(f"    {json.dumps(item)}" for item in items), f"  ]{end}"]

@@ -25,7 +25,7 @@ def slots_of(hosts: Sequence[Host], slots: int | None = None) -> list[int]:
 
 
 def places_of(counts: Sequence[int], *, by_node: bool = False) -> list[tuple[int, int]]:
-    """Host (its place in the order) and local rank of each rank, for ``counts`` ranks a host.
+    """Host (its place in the order) and local rank of each rank, for ``counts`` ranks per host.
 
     A host's ranks are neighbours; ``by_node`` places them round-robin by host instead, skipping full hosts.
     """

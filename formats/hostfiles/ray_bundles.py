@@ -1,4 +1,4 @@
-"""Bundles of a Ray placement group, out: one a rank, each tied to its host by the resource that Ray gives every node.
+"""Bundles of a Ray placement group, out: one per rank, each tied to its host by the resource that Ray gives every node.
 
 Source: Ray's documentation of placement groups, whose bundles have indices, and of the resource ``node:ADDRESS``, of
 which a node has 1. Not tried here.
@@ -51,7 +51,7 @@ def write_ray_bundles(hosts: Sequence[Host], *, slots: int | None = None, by_nod
 
 FORMAT = Format(
     name="ray",
-    summary="bundles of a Ray placement group, one a rank",
+    summary="bundles of a Ray placement group, one per rank",
     write=write_ray_bundles,
     write_by_node=partial(write_ray_bundles, by_node=True),
     order=ORDER,

@@ -46,11 +46,11 @@ def torchrun_argv(
 
 
 def write_torchrun_commands(hosts: Sequence[Host], *, slots: int | None = None) -> str:
-    """A line a host, ``HOST COMMAND``, node rank 0 first. Raises InputError for a name that two hosts have."""
+    """One line per host, ``HOST COMMAND``, node rank 0 first. Raises InputError for a name that two hosts have."""
     check_hosts(hosts)
     names = launcher_names(hosts)
     text = comments(
-        "torchrun, a line a host: its name, and the command to run there.",
+        "torchrun, one line per host: its name, and the command to run there.",
         ORDER,
         f"The port {PORT} must be free on the first host, and open to the others.",
     )

@@ -79,7 +79,7 @@ def _phases(phases: Sequence[tuple[str, int]]) -> list[tuple[int, str]]:
 
 SCHEDULE_FORMAT = ScheduleFormat(
     name="svg",
-    summary="a drawing: a line a host, a column a step, an arrow a transfer",
+    summary="a drawing: one line per host, one column per step, one arrow per transfer",
     write=write_svg,
     file="schedule.svg",
 )

@@ -1,7 +1,7 @@
 """Slurm's topology.yaml, in: the positions of the hosts in one of its topologies.
 
 Source: topology.yaml(5). Trees, blocks and rings are read; a flat topology says nothing of places, and a torus
-says them by coordinates, which are no tree. A file may hold several topologies of the same hosts, each with a name.
+gives them by coordinates, which are not a tree. A file may hold several topologies of the same hosts, each with a name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from netprobe.formats.topologies.slurm_topology import SlurmTopology, positions_
 
 _SIGN = re.compile(r"^-\s+[\"']?topology[\"']?\s*:", re.MULTILINE)
 _KINDS = {"tree": ("switches", "switch"), "block": ("blocks", "block"), "ring": ("rings", "ring")}
-_OTHERS = {"flat": "which says nothing of places", "torus3d": "whose coordinates are no tree"}
+_OTHERS = {"flat": "which says nothing of places", "torus3d": "whose coordinates are not a tree"}
 
 
 def looks_like_topology_yaml(text: str) -> bool:

@@ -29,7 +29,7 @@ _STARTS_AT_ONCE = 8
 
 
 def hosts_text(layout: Layout) -> str:
-    """The hosts file of a lab: one line a host, in the lab's shuffled order."""
+    """The hosts file of a lab: one line per host, in the lab's shuffled order."""
     lines = ["# NAME target= (namespace and ssh alias) address= (inside the lab) launcher_name= slots="]
     lines += [
         f"{host.name} target={host.target} address={host.address}"

@@ -2,7 +2,7 @@
 
 A round trip is the same from both ends: two readings of netprobe's own probes differ by noise, and one distance
 counts for both. Goodput, and a matrix that others measured, may differ by direction, and where it does beyond noise
-both readings are kept. Latencies of which many pairs differ are no round trips: they are one-way times.
+both readings are kept. Latencies of which many pairs differ are not round trips: they are one-way times.
 """
 
 from __future__ import annotations

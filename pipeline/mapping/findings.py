@@ -22,7 +22,7 @@ def outliers_of(
 ) -> Outliers:
     """Outlier hosts, outlier links and asymmetric links of (N, N) ``[src, dst]`` distances, by name.
 
-    layer: ``rtt``, seconds of a round trip; ``beta``, seconds a byte.
+    layer: ``rtt``, seconds of a round trip; ``beta``, seconds per byte.
     """
     found = find_outliers(raw_distance, labels)
     hosts = [

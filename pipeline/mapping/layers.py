@@ -28,7 +28,7 @@ class Readings:
     """What one measurement says of distance.
 
     layer: ``rtt`` or ``beta``; measurement: its id in the scan; raw: (N, N) ``[src, dst]``, seconds of a
-    round trip or seconds a byte, in the requested order, NaN where missing, zero on the diagonal; may_be_directed:
+    round trip or seconds per byte, in the requested order, NaN where missing, zero on the diagonal; may_be_directed:
     whether a pair's two directions may truly differ.
     """
 
@@ -69,7 +69,7 @@ def read_layers(scan: Scan, order: list[int]) -> list[Readings]:
 
 
 def beta_of(goodput_bytes_per_s: FloatMatrix) -> FloatMatrix:
-    """(N, N) seconds a byte, 1 / goodput. A link that carried nothing has no distance: it is missing, NaN."""
+    """(N, N) seconds per byte, 1 / goodput. A link that carried nothing has no distance: it is missing, NaN."""
     with np.errstate(divide="ignore", over="ignore"):
         beta = 1.0 / np.asarray(goodput_bytes_per_s)
     beta[np.isinf(beta)] = np.nan

@@ -1,4 +1,4 @@
-"""map [, capacity] -> plan: the schedule that is fastest on this network, as far as that can be told."""
+"""map [, capacity] -> plan: the schedule that is fastest on this network, as far as that is known."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from netprobe.plan.costs import MODELS
 from netprobe.plan.schedule.builders import ALGORITHMS
 
 STEPS_A_HOST = 300
-"""Of a search of an order, which the simulator then judges: a tenth of what `plan_order` takes."""
+"""The effort of a search for an order, which the simulator then judges: a tenth of that of `plan_order`."""
 MOST_CONNECTIONS = 8
 
 
@@ -57,7 +57,7 @@ class AutoRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class AutoPlanned:
-    """The plan, every candidate (the plan's own first), which choice holds where, and what cannot be told."""
+    """The plan, every candidate (the plan's own first), the choice for each size, and what remains unknown."""
 
     plan: SchedulePlan
     tried: tuple[Tried, ...]
@@ -114,7 +114,7 @@ def _candidates(
     capacity: Capacity | None,
     request: AutoRequest,
 ) -> list[Candidate]:
-    """All there are; several connections a pair where one is known to carry less than its hosts."""
+    """All candidates; several connections per pair where one is known to carry less than its hosts."""
     channels = _channels(known)
     groupings = groupings_of(map_, order, seed=request.seed)
     natural = [name for group in groupings[0].groups for name in group]
@@ -157,7 +157,7 @@ def _found_order(map_: Map, hosts: Sequence[Host], algorithm: str, request: Auto
 
 
 def _channels(known: KnownNetwork) -> tuple[int, ...]:
-    """One, and as many as fill a host where one connection is known to carry less than it."""
+    """One connection, and as many as fill a host where one connection is known to carry less than it."""
     net = known.network
     size = len(net.hosts)
     stream = net.stream[~np.eye(size, dtype=bool)]
@@ -202,5 +202,7 @@ def _difference(own: Prediction, base: Prediction) -> str:
     if own.steps < base.steps:
         parts.append(f"{own.steps} steps instead of {base.steps}")
     if base.busiest is not None and base.busiest != own.busiest:
-        parts.append(f"{base.busiest} is what {base.utilisation or 0:.0%} of the other's time goes to")
+        parts.append(
+            f"{base.busiest} is the bottleneck, busy for {base.utilisation or 0:.0%} of the other's time"
+        )
     return f": {', '.join(parts)}" if parts else ""

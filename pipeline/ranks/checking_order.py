@@ -310,7 +310,7 @@ def _cause(planned: PlannedRanks, where: dict[int, _Place]) -> str | None:
 
 
 def lines_of(found: OrderCheck) -> list[str]:
-    """What is wrong, a line a rank; missing ranks that are neighbours share one."""
+    """What is wrong, one line per rank; missing ranks that are neighbours share one."""
     lines = []
     for entry in found.displaced:
         elsewhere = "" if entry.in_plan else ", which is not in the plan"

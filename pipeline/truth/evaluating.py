@@ -74,7 +74,7 @@ def judge(
 
     A map is judged by its denoised distances and its groups. A scan by what was measured, the larger of both
     directions (as the dissertation has it), and by the natural groups of that, for it has none itself; of a goodput
-    the distance is seconds a byte. Everything is computed in natural order of the names. Raises DocumentError for a
+    the distance is seconds per byte. Everything is computed in natural order of the names. Raises DocumentError for a
     host that the truth does not know, NothingMeasuredError for a measurement without a reading.
     """
     order = natural_order(document.hosts)
@@ -107,7 +107,7 @@ def judge(
 def scan_distance(scan: Scan, measurement: str | None, source: str = "scan") -> tuple[str, FloatMatrix]:
     """The measurement that was meant (default: the first) and its (N, N) distances, symmetric, NaN where missing.
 
-    Seconds of a round trip, or seconds a byte of a goodput: the larger of both directions, or the one there is.
+    Seconds of a round trip, or seconds per byte of a goodput: the larger of both directions, or the one there is.
     """
     found = {entry.id: entry for entry in scan.measurements}
     name = measurement or next((m.id for m in scan.measurements if m.id in _measured(scan)), None)

@@ -18,12 +18,12 @@ from netprobe.plan.simulate.network import pooled_rates
 from netprobe.probe.agent.collective.program import MAX_CHUNKS, MAX_RANKS
 
 CHUNK_BYTES = 64 * 1024
-"""Of 2LHA: PLink's."""
+"""Chunk size of 2LHA in PLink."""
 TUNED_BYTES = (CHUNK_BYTES, 4 * CHUNK_BYTES, 16 * CHUNK_BYTES, 64 * CHUNK_BYTES)
 MOST_CHUNKS_TUNED = 2048
-"""Sizes of chunks that make more of them are not tried: nothing is gained, and the plan is large."""
+"""Most chunks of a candidate: more gain nothing, and make the plan large."""
 MOST_TRANSFERS = 1 << 21
-"""Of one schedule: what is built and proved in a few seconds."""
+"""Most transfers of a schedule: so many are built and proved in a few seconds."""
 TREES = frozenset({"double-binary-tree", "nccl-tree"})
 TREE_CHUNKS = (4 * CHUNK_BYTES, 16 * CHUNK_BYTES)
 GIVEN = "original"
@@ -32,7 +32,7 @@ GIVEN = "original"
 
 @dataclass(frozen=True, kw_only=True)
 class Groups:
-    """Groups of ranks (in the original order), how they were formed, and who adds up how much, where that is known."""
+    """Groups of ranks (in the original order), how they were formed, and the known shares of masters."""
 
     name: str
     ranks: tuple[tuple[int, ...], ...]
@@ -44,7 +44,7 @@ class Candidate:
     """An algorithm on an order. ``blocks`` is how many equal pieces the buffer is cut into (2LHA: chunks).
 
     ``chunk_bytes`` is set where the number of pieces follows from the size: one for so many bytes. Otherwise each
-    channel has one; 2LHA one a host.
+    channel has one; 2LHA one per host.
     """
 
     algorithm: str
@@ -57,7 +57,7 @@ class Candidate:
 
     @property
     def label(self) -> str:
-        """What tells it from others, its chunks apart."""
+        """What distinguishes it from others, except its chunks."""
         parts = [self.algorithm]
         if self.groups is not None:
             parts.append(f"on {self.groups.name} groups")

@@ -28,11 +28,11 @@ from netprobe.plan.simulate.simulate import Simulation
 
 BASELINES = ("chunked-ring", "halving-doubling")
 CLOSE = 0.02
-"""What is within so much of the best is as good: no new order, and no new algorithm, is worth it."""
+"""Within this share of the best a time counts as equal: a new order or algorithm is not worth it."""
 LEAST_BYTES, MOST_BYTES = 1_000, 1_000_000_000
 GRID = tuple(round(10 ** (3 + i / 2)) for i in range(13))
 HOLDS = 0.05
-"""From size to size a choice is kept unless another is faster by more."""
+"""From one size to the next a choice is kept unless another is faster by more than this share."""
 MOST_PIECES, COARSE_PIECES = 512, 128
 """Chunks that a choice is made among; and where only the sizes at which it changes are looked for."""
 WITHIN = 1.1
@@ -45,7 +45,7 @@ Reason = Literal["faster", "close", "cannot_tell"]
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """Of one size: the candidate, the baseline it is held against, and why it is this one."""
+    """For one size: the candidate, the baseline it is compared with, and the reason."""
 
     size_bytes: int
     candidate: Candidate
@@ -232,14 +232,14 @@ class Chooser:
         return prediction_of(self.known, candidate, size_bytes, self._run(candidate, size_bytes))
 
     def bound_s(self, candidate: Candidate, size_bytes: int) -> float:
-        """No more than that."""
+        """A lower bound of that."""
         key = (candidate, min(candidate.pieces(size_bytes), len(candidate.order)))
         if key not in self._latencies:
             self._latencies[key] = latency_of(self.known, candidate, size_bytes)
         return bound_s(self.known, candidate, size_bytes, self._latencies[key])
 
     def interval(self, candidate: Candidate, size_bytes: int) -> Interval:
-        """What the capacities leave open."""
+        """The interval that the capacities leave."""
         key = (candidate, size_bytes)
         if key not in self._intervals:
             time_s = self.time_s(candidate, size_bytes)
@@ -278,7 +278,7 @@ class Chooser:
 def distinct(
     candidates: Sequence[Candidate], size_bytes: int, keep: Sequence[Candidate] = ()
 ) -> list[Candidate]:
-    """Each schedule of a size once: sizes of chunks that cut it alike are one, those that cut it too finely none."""
+    """Each schedule of a size once: chunk sizes that cut it into equally many count once, too small ones not at all."""
     made: dict[tuple[object, ...], Candidate] = {}
     for one in (*keep, *candidates):
         pieces = one.pieces(size_bytes)
@@ -303,6 +303,6 @@ def _range(first: int, last: int, held: Decision) -> Range:
 
 
 def _said(decision: Decision) -> tuple[str, bool]:
-    """What a user is told of a size: its candidate, its chunks apart; or that nobody can tell."""
+    """What a user reads about a size: its candidate without chunks, or that nobody can tell."""
     open_ = decision.reason == "cannot_tell"
     return ("" if open_ else decision.candidate.label, open_)

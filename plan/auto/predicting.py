@@ -67,7 +67,7 @@ def interval_of(
 
 
 def bound_s(known: KnownNetwork, candidate: Candidate, size_bytes: int, latency_s: float) -> float:
-    """No more than what a buffer takes: its latencies alone (`latency_of`), or the fullest resource alone."""
+    """A lower bound of what a buffer takes: its latencies alone (`latency_of`), or the fullest resource alone."""
     return BOUND * max(latency_s, least_s(known.network, _job(candidate, size_bytes)))
 
 

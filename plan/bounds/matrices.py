@@ -11,7 +11,7 @@ from netprobe.core.documents.matrix import FloatMatrix
 from netprobe.core.errors import InputError
 
 MOST_COST = 1e9
-"""Seconds, or seconds a byte, of a link of hosts: three decades, which no network has."""
+"""Seconds, or seconds per byte, of a link of hosts: three decades, which no network has."""
 MOST_NUMBER = 1e100
 """The same in any unit in which a search counts: sums and squares of what is not above it stay finite."""
 

@@ -123,7 +123,7 @@ class ReduceScatter(RoundModel):
         return "reduce_scatter"
 
     def chunks(self, ranks: int) -> int:
-        """A chunk a rank."""
+        """One chunk per rank."""
         return ranks
 
     def program(self, ranks: int) -> list[Round]:
@@ -169,7 +169,7 @@ class BCube(RoundModel):
         return "bcube" if self.base == 4 else f"bcube-{self.base}"
 
     def chunks(self, ranks: int) -> int:
-        """A chunk a rank."""
+        """One chunk per rank."""
         return ranks
 
     def program(self, ranks: int) -> list[Round]:

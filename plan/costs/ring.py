@@ -64,7 +64,7 @@ class ChunkedRing(RoundModel):
         return "chunked-ring"
 
     def chunks(self, ranks: int) -> int:
-        """A chunk a rank."""
+        """One chunk per rank."""
         return ranks
 
     def program(self, ranks: int) -> list[Round]:

@@ -47,7 +47,7 @@ class HeldOutReadings:
     search: the denoised costs with a share ``raw_share`` of the readings, or None where a map is all there is.
     slow: the same, with the reading itself where both readings of a pair are slow; None where no pair is. ``folds``
     is empty where orders cannot be judged; ``text`` says why, or what was judged. ``pairs`` have two readings, which
-    differ by ``noise`` (one a pair, in the logarithm, the sign left out, and sorted).
+    differ by ``noise`` (one per pair, in the logarithm, the sign left out, and sorted).
     """
 
     search: Links | None = None

@@ -16,7 +16,7 @@ from netprobe.plan.costs import CostModel, LinkCost, RankOrders
 from netprobe.plan.search.leaves import leaf_order
 
 CLOSE = 0.02
-"""Costs within this share of each other count as equal: readings are no more exact. The original order is then kept."""
+"""Costs within this share of each other count as equal: readings are not more exact. The original is then kept."""
 RUNS = 2
 """Annealing runs of a plan, one more where links are persistently slow; each fold of held-out readings takes one."""
 

@@ -49,7 +49,7 @@ def proved_schedule(plan: SchedulePlan) -> tuple[Schedule, CollectiveProgram, Pr
         _PROVED[key] = (program, prove(program, schedule.contract))
         while len(_PROVED) > _REMEMBERED:
             _PROVED.popitem(last=False)
-    # Shares of the buffer are no part of the proof: the schedule is this plan's own.
+    # Shares of the buffer are not part of the proof: the schedule is this plan's own.
     return schedule, *_PROVED[key]
 
 

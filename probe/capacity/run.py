@@ -35,7 +35,7 @@ class CapacityOptions:
     seconds: float = 1.0
     """Of each test; its first part (``ramp_of``) is slow start and does not count."""
     streams: int = 2
-    """TCP connections a flow: clouds cap a single one below the host's rate."""
+    """TCP connections per flow: clouds cap a single one below the host's rate."""
     repeats: int = 2
     """Tests of each group's uplink, in each direction."""
     at_once: int = 0

@@ -1,4 +1,4 @@
-"""The launcher over Open MPI's ``mpirun``: one a host, or above 64 hosts a single one that starts all agents."""
+"""The launcher over Open MPI's ``mpirun``: one per host, or above 64 hosts a single one that starts all agents."""
 
 from __future__ import annotations
 

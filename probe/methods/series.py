@@ -1,4 +1,4 @@
-"""What the latency methods share: the answer of a series, several source ports a link, and what is written down."""
+"""What the latency methods share: the answer of a series, several source ports per link, and what is written down."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ round trip, so that a host that never answers does not hold up the round."""
 
 
 class Stamp:
-    """At most ``probes_per_visit`` probes a visit, paced by ``interval_s``; it ends once p10 is known."""
+    """At most ``probes_per_visit`` probes per visit, paced by ``interval_s``; it ends once p10 is known."""
 
     def __init__(self, options: ScanOptions) -> None:
         self._options = options

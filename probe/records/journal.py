@@ -1,6 +1,6 @@
 """The journal: every finished visit on disk as it ends, so that a killed scan loses nothing it measured.
 
-JSON lines, appended. The first line is the header (hosts and options; no token), each further one a visit
+JSON lines, appended. The first line is the header (hosts and options; no token), each further one is one visit
 with its samples or a note about a host. The lines of visits that end in the same turn of the event loop go out in
 one write; however the process ends, at most the last line in the file is torn. A note
 ``void`` names hosts whose visits up to there do not count: they were replaced before the scan was resumed.
@@ -172,7 +172,7 @@ class Journal:
 
 
 def _lines(visits: Sequence[VisitResult]) -> bytes:
-    """A line a visit; what visits share is encoded once."""
+    """One line per visit; what visits share is encoded once."""
     table, seq, sent_at_s, rtt_s = None, b"", b"", b""
     parts: list[bytes] = []
     for visit in visits:

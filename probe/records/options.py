@@ -48,7 +48,7 @@ class ScanOptions:
     latency: Latency = "stamp"
     """How round-trip times are measured, the same on all links."""
     source_ports: int = 1
-    """Source ports a link is probed from, one after the other, each with ``probes_per_visit`` probes."""
+    """Source ports from which each link is probed, one after the other, each with ``probes_per_visit`` probes."""
     stamps: StampLevel = "kernel"
     """The best time stamps to try for."""
     family: Literal["ipv4", "ipv6"] | None = None
@@ -78,7 +78,7 @@ class ScanOptions:
         most = MOST_PROBES.get(self.latency, MAX_PROBES)
         if not 1 <= self.probes_per_visit <= most:
             of = "" if self.latency == "stamp" else f" with --latency {self.latency}"
-            yield f"{self.probes_per_visit} probes a visit: 1 to {most} are allowed{of}"
+            yield f"{self.probes_per_visit} probes per visit: 1 to {most} are allowed{of}"
         if not _within(self.interval_s, MIN_INTERVAL_NS / 1e9, 60):
             yield f"an interval of {self.interval_s} s: 0.00005 to 60 s are allowed"
         if not _within(self.precision_s, 0, 60):

@@ -29,7 +29,7 @@ def test_a_plan_is_written_and_told(folder: Path, capsys: pytest.CaptureFixture[
     words = ["plan", "2lha", str(folder / "map.json"), "--capacity", str(folder / "capacity.json")]
     assert run([*words, "--size", "8MB", "--chunk", "64KB", "--channels", "2"]) == 0
     said = capsys.readouterr().out
-    assert "2lha among 8 hosts in 123 chunks over 2 connections a pair of hosts: proved for eager" in said
+    assert "2lha among 8 hosts in 123 chunks over 2 connections per pair of hosts: proved for eager" in said
     assert "3 groups (natural) of 3, 3, 2" in said and "8 MB take " in said and " by capacity" in said
     assert "left out, since they are not placed on the map: h8" in said
     plan = load_plan(folder / "plan.json")

@@ -1,4 +1,4 @@
-"""Processes that run a library, one or one a host: lines in, messages out, and a sure end.
+"""Processes that run a library, one or one per host: lines in, messages out, and a sure end.
 
 A message is a line ``netprobe {JSON object}``; anything else that a process prints is kept, for the reason when it
 ends. Everything read is bounded. Each process leads a session of its own, so Ctrl-C reaches netprobe alone

@@ -69,7 +69,7 @@ def test_each_of_several_topologies_is_read_by_its_name() -> None:
         ),
         (YAML, "t9", r"no topology 't9': there are t1 \(tree, the default\)"),
         (YAML, "t3", "is flat, which says nothing of places"),
-        ("- topology: a\n  torus3d:\n    x: 1\n", None, "is torus3d, whose coordinates are no tree"),
+        ("- topology: a\n  torus3d:\n    x: 1\n", None, "is torus3d, whose coordinates are not a tree"),
         ("- topology: a\n", None, "is of no kind"),
         ("topology: a\n", None, "a list of topologies is needed"),
         ("- topology: a\n- topology: a\n", None, "two topologies of the name 'a'"),

@@ -124,7 +124,7 @@ def test_without_rates_it_says_what_cannot_be_told_and_keeps_the_maps_groups() -
     assert "cannot tell" in (planned.plan.advice or "")
     small = plan_two_level(map_, TwoLevelRequest(size_bytes=1000))
     assert small.decides and small.plan.predictions[0].basis == "latency"
-    # Goodput knows nothing of uplinks: other groups are no sure gain.
+    # Goodput knows nothing of uplinks: other groups are not a sure gain.
     goodput = made_map([2, 2, 2, 2, 1], rows=[0, 0, 1, 1, 1], goodput=1e8)
     by_goodput = plan_two_level(goodput, TwoLevelRequest(size_bytes=2_000_000))
     assert by_goodput.plan.grouping == "natural" and by_goodput.plan.predictions[0].low_s is not None

@@ -43,7 +43,7 @@ def test_blocks_share_the_buffer_and_no_timing_spoils_the_sum(
     program, _ = proved(schedule)
     own = contributions(schedule.contract, seed)
     assert add_up(program, own, seed) == expected(schedule.contract, own)
-    # The same bytes as of one block, but for parts that are no whole bytes.
+    # The same bytes as of one block, but for parts that are not whole bytes.
     size = 2520 * schedule.chunks
     assert schedule.sent_bytes(size) == build(name, ranks).sent_bytes(size)
 
@@ -205,7 +205,7 @@ def test_contracts_of_every_collective_are_proved_on_direct_exchanges() -> None:
         prove(program, contract)
         own = contributions(contract, 5)
         assert add_up(program, own, 5) == expected(contract, own)
-        # The same transfers are no other collective.
+        # The same transfers do no other collective.
         others = [
             contracts.broadcast(ranks, 4, 1),
             contracts.reduce(ranks, 4, 0),

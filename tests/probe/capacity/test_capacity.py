@@ -140,7 +140,7 @@ def test_uplinks_that_are_oversubscribed_are_read_within_a_tenth(
 ) -> None:
     groups = grouped(sizes)
     hosts = [1e8] * sum(sizes)
-    # Ways in are no narrower than the ways out of the others, as in a fat tree of equal racks.
+    # Ways in are not narrower than the ways out of the others, as in a fat tree of equal racks.
     up = [len(members) * 1e8 / oversubscribed for members in groups]
     down = [max(up)] * len(groups)
     found = measured(groups, fair(groups, hosts, hosts, up, down), seed)

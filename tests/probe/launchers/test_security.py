@@ -317,7 +317,7 @@ def test_each_has_one_line(hostile_scan: Any, role: str, reason: str) -> None:
 def test_nothing_that_a_terminal_would_act_upon_is_printed_or_written(hostile_scan: Any) -> None:
     folder, done = hostile_scan
     assert is_clean(done.stdout) and is_clean(done.stderr)
-    assert "[red]x[/red] :bug:" in done.stdout, "names and reasons are no markup"
+    assert "[red]x[/red] :bug:" in done.stdout, "names and reasons are not markup"
     written = [path for path in folder.iterdir() if path.suffix != ".npz"]
     assert len(written) >= 2
     for path in written:
