@@ -26,6 +26,7 @@ from netprobe.pipeline.capacity import NoCapacityError, measure_capacity
 from netprobe.pipeline.exporting import Exported, export_hostfile, usual_format
 from netprobe.pipeline.mapping.confounding import confounding_warnings
 from netprobe.pipeline.mapping.map_scan import MapOptions, map_scan
+from netprobe.pipeline.planning.plan_auto import advised_schedule
 from netprobe.pipeline.planning.plan_order import PlanRequest, plan_order
 from netprobe.pipeline.planning.predicting import has_all_rates
 from netprobe.pipeline.scanning.estimating import estimate_scan
@@ -87,6 +88,8 @@ class Chain:
     map: Map | None = None
     capacity: Capacity | None = None
     plan: OrderPlan | None = None
+    schedule: str | None = None
+    """What `advised_schedule` says, where capacities were measured."""
     exported: Exported | None = None
     verify: Verify | None = None
     score: Score | None = None
@@ -196,7 +199,8 @@ def run_chain(
         capacity=capacity if capacity is not None and has_all_rates(mapped, capacity) else None,
     )
     files.save(planned, folder / files.PLAN)
-    chain = replace(chain, plan=planned)
+    advised = None if capacity is None else advised_schedule(mapped, capacity, planned, seed=options.seed)
+    chain = replace(chain, plan=planned, schedule=advised)
     if until < STAGES.index("export"):
         return chain
     on_stage("export")

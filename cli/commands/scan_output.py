@@ -43,6 +43,8 @@ def show_chain(chain: Chain, output: Output, shown: Container[str] = ()) -> None
         output.say("")
     if chain.plan is not None:
         output.say(terminal.order_text(chain.plan))
+    if chain.schedule is not None:
+        output.say(f"all-reduce by netprobe plan auto: {chain.schedule}")
     if chain.score is not None:
         from netprobe.core.units import count
 
@@ -101,6 +103,8 @@ def summary(chain: Chain) -> dict[str, Any]:
         data["capacity"] = capacity_summary(chain.capacity)
     if chain.plan is not None:
         data |= plan_summary(chain.plan)
+    if chain.schedule is not None:
+        data["schedule"] = chain.schedule
     if chain.exported is not None:
         data["command"] = chain.exported.command
     if chain.verify is not None:

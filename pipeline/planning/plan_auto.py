@@ -9,6 +9,7 @@ import numpy as np
 
 from netprobe.core.documents.capacity import Capacity
 from netprobe.core.documents.map import Map
+from netprobe.core.documents.plan import OrderPlan
 from netprobe.core.documents.schedule_plan import Prediction, SchedulePlan
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host
@@ -38,6 +39,8 @@ from netprobe.plan.schedule.builders import ALGORITHMS
 STEPS_A_HOST = 300
 """The effort of a search for an order, which the simulator then judges: a tenth of that of `plan_order`."""
 MOST_CONNECTIONS = 8
+MOST_ADVISED = 64
+"""Hosts, at the end of a scan."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +107,20 @@ def plan_auto(map_: Map, request: AutoRequest = DEFAULT, *, capacity: Capacity |
         unknown=known.unknown,
         decides=known.decides(request.size_bytes),
     )
+
+
+def advised_schedule(map_: Map, capacity: Capacity, found: OrderPlan, *, seed: int = 0) -> str | None:
+    """A line on the fastest all-reduce of SIZE_BYTES; no order is searched beside that of ``found``.
+
+    None without an answer, and beyond MOST_ADVISED hosts, where it would take longer than a user waits.
+    """
+    if not 2 <= len(found.order) <= MOST_ADVISED:
+        return None
+    try:
+        request = AutoRequest(hosts=found.hosts, ranges=False, orders={"found": found.order}, seed=seed)
+        return plan_auto(map_, request, capacity=capacity).plan.advice
+    except InputError:
+        return None
 
 
 def _candidates(

@@ -40,6 +40,8 @@ def test_capacity_stands_beside_the_map_it_was_measured_in_and_is_not_measured_a
     assert run(["scan", "--out", str(out), "--resume", "--via", "local", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["capacity"]["status"] == "ok" and len(data["capacity"]["resources"]) == 4
+    # Capacities predict times: the scan ends with the all-reduce that suits them.
+    assert " for 100 MB by capacity" in data["schedule"]
     again = load_document(Capacity, out / "capacity.json")
     assert again.tests == made.tests and again.created_at == made.created_at
 

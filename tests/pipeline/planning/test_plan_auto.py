@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from netprobe.core.documents.schedule_plan import SchedulePlan
 from netprobe.core.errors import DocumentError, InputError
-from netprobe.pipeline import files
-from netprobe.pipeline.planning.plan_auto import AutoRequest, plan_auto
+from netprobe.pipeline import files, plan_order
+from netprobe.pipeline.planning.plan_auto import AutoRequest, advised_schedule, plan_auto
 from netprobe.plan import load_plan, proved_schedule
 from tests.maps import made_capacity, made_map
 from tests.properties import examples
@@ -65,6 +65,14 @@ def test_behind_narrow_uplinks(tmp_path: Path) -> None:
     read = load_plan(tmp_path / "plan.json")
     assert isinstance(read, SchedulePlan) and read.advice == planned.plan.advice
     assert read.predictions[0].basis == "capacity"
+
+
+def test_a_scan_is_advised_where_all_was_measured() -> None:
+    map_ = made_map([2, 2, 2], seed=1)
+    order = plan_order(map_)
+    said = advised_schedule(map_, made_capacity(map_, uplink=5e7), order)
+    assert said is not None and "x as fast as" in said and "for 100 MB by capacity" in said
+    assert advised_schedule(map_, made_capacity(map_, rates={"tx:h0": None}), order) is None
 
 
 def test_more_connections_are_tried_where_one_carries_less_than_its_host() -> None:
