@@ -246,7 +246,7 @@ def _slower_ones(found: Estimates, ids: Sequence[str]) -> list[str]:
         return []
     return [
         f"less than the uplinks of as many hosts carry: {listed(slower)}: a slower uplink, or what other traffic "
-        "leaves of it, which these tests cannot tell apart; measure again at another time"
+        "leaves of it, which these tests cannot distinguish; measure again at another time"
     ]
 
 

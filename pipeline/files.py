@@ -111,7 +111,7 @@ def _check_file(path: Path, *, kind: str, force: bool, inputs: Sequence[Path]) -
 
 
 def is_of_nothing(path: Path, kind: str) -> bool:
-    """Whether a document of a kind tells of a run that read nothing: another one like it may take its place."""
+    """Whether a document of a kind describes a run that read nothing: another one like it may take its place."""
     if kind_of(path) != kind or path.stat().st_size > _MOST_OF_NOTHING:
         return False
     try:

@@ -83,7 +83,7 @@ def _show(output: Output, entries: list[tuple[Path, Judged, Placement]]) -> None
     if not (output.json or output.quiet):
         from netprobe.report.evaluation import EvaluatedFile, distance_table, group_table, run_table
 
-        # Short where that tells them apart: the tables are wide.
+        # Short where that distinguishes them: the tables are wide.
         names = [path.name for path, _, _ in entries]
         short = len(set(names)) == len(names)
         rows = [

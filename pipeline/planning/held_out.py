@@ -167,7 +167,7 @@ def _folds(
             f"not done above {MOST_HOSTS} hosts unless requested (--held-out): it denoises twice more",
         )
     if count < 3:
-        return (), 0, "cannot tell: fewer than three hosts have no orders to tell apart"
+        return (), 0, "cannot tell: fewer than three hosts have no orders to compare"
     at = np.ix_(placed, placed)
     parts = {name: matrix[at] for name, matrix in layers.items()}
     directed = _directed(map_)[at]

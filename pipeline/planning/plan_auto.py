@@ -48,7 +48,7 @@ class AutoRequest:
     """A choice for a buffer of ``size_bytes``.
 
     ``hosts`` (default: the map's own) gives the original order. ``ranges``: also find the sizes at which the choice
-    changes. ``orders``: names and orders (host names) to try beside the original one; None searches one an algorithm.
+    changes. ``orders``: names and orders (host names) to try besides the original one; None searches one per algorithm.
     """
 
     hosts: Sequence[Host] | None = None
