@@ -110,7 +110,7 @@ def plan_auto(map_: Map, request: AutoRequest = DEFAULT, *, capacity: Capacity |
 
 
 def advised_schedule(map_: Map, capacity: Capacity, found: OrderPlan, *, seed: int = 0) -> str | None:
-    """A line on the fastest all-reduce of SIZE_BYTES; no order is searched beside that of ``found``.
+    """A line on the fastest all-reduce of SIZE_BYTES; no order is searched besides that of ``found``.
 
     None without an answer, and beyond MOST_ADVISED hosts, where it would take longer than a user waits.
     """

@@ -148,7 +148,7 @@ class Chooser:
         """From `LEAST_BYTES` to `MOST_BYTES`: which choice holds where; ``decision`` is that of the size of the plan.
 
         From that size outwards a choice holds until another is surely, and by more than HOLDS, faster: two that are
-        alike do not take turns. Chunks are coarse here, since only who wins counts.
+        equally fast do not take turns. Chunks are coarse here, since only who wins counts.
         """
         if not self.known.decides(MOST_BYTES):
             small = self.decide(LEAST_BYTES)

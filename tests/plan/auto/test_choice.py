@@ -69,7 +69,7 @@ def test_behind_narrow_uplinks_groups_win_over_random_orders() -> None:
     assert found.time_s(halving, 10**8) > 2 * best
     rows = found.table(decision)
     assert rows[0].candidate is decision.candidate and rows[0].prediction is not None
-    # A bound stands for no more than the candidate takes.
+    # A bound is at most what the candidate takes.
     for row in rows:
         if row.at_least_s is not None:
             assert row.at_least_s <= found.time_s(row.candidate, 10**8) * (1 + 1e-9)
