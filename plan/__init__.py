@@ -6,6 +6,7 @@
     costs/        what an order costs each algorithm of a collective                     (numbers in, numbers out)
     schedule/     plans of kind ``schedule``: contract, transfers, actions, proof, builders
     auto/         schedules chosen for a network, by the simulator
+    ds_sync/      groups that average in turn until all hosts agree, with their proof     (numbers in, numbers out)
     registry.py   the kinds of plans, load_plan, parse_plan
 
 A new kind of plan is a module that ends with one ``register`` call and is imported here.
