@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from netprobe.cli.commands.plan_auto import choose
+from netprobe.cli.commands.plan_ds_sync import ds_sync
 from netprobe.cli.commands.plan_two_level import two_level
 from netprobe.cli.lazy import WholeHelp, commands
 from netprobe.cli.options.algorithms import ALGORITHMS_LISTED
@@ -167,6 +168,7 @@ def order(
 
 app.command("auto")(choose)
 app.command("2lha")(two_level)
+app.command("ds-sync")(ds_sync)
 
 
 def _export_command(plan: Path) -> str:
