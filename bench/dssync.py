@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import time
 
-from netprobe.plan.ds_sync import choose_pattern
+from netprobe.plan.ds_sync.consensus import check_pattern, rho_of
+from netprobe.plan.ds_sync.patterns import make_pattern
 
 
 def main() -> None:
@@ -21,11 +23,14 @@ def main() -> None:
         for weak in (0, 1, 2):
             rows = []
             for sizes in _fleets(most):
+                ends = [sum(sizes[:i]) for i in range(len(sizes) + 1)]
+                fleet = [list(range(a, b)) for a, b in itertools.pairwise(ends)]
                 contended = range(len(sizes) if racks is None else racks)
-                proof = choose_pattern(sizes, contended, range(min(weak, sum(sizes))))[1]
-                rows.append(
-                    (proof.rho_per_iteration, proof.norm, f"{len(sizes)} racks of {sizes[0]}, {sizes[-1]}")
-                )
+                pattern = make_pattern(fleet, contended, range(min(weak, sum(sizes))))
+                check_pattern(pattern, fleet)
+                rho = rho_of(pattern, sum(sizes))
+                shape = f"{len(sizes)} racks of {sizes[0]}, {sizes[-1]}"
+                rows.append((rho ** (1 / len(pattern)), rho, shape))
             total += len(rows)
             rate, _, slowest = max(rows)
             name = f"{'all' if racks is None else racks} racks, {weak} hosts"

@@ -4,6 +4,7 @@
     search/       orders of low cost: rings, and annealing for every other algorithm     (numbers in, numbers out)
     bounds/       what no ring costs less than                                           (numbers in, numbers out)
     costs/        what an order costs each algorithm of a collective                     (numbers in, numbers out)
+    ds_sync/      plans of kind ``ds_sync``: averaging groups that change
     schedule/     plans of kind ``schedule``: contract, transfers, actions, proof, builders
     auto/         schedules chosen for a network, by the simulator
     ds_sync/      groups that average in turn until all hosts agree, with their proof     (numbers in, numbers out)
@@ -12,6 +13,7 @@
 A new kind of plan is a module that ends with one ``register`` call and is imported here.
 """
 
+import netprobe.plan.ds_sync.document  # noqa: F401 (registers its kind)
 from netprobe.plan.order.advice import Advice, advice_of
 from netprobe.plan.order.link_costs import Links, links_of, message_bytes, one_way_cost_s
 from netprobe.plan.order.order import build_order_plan

@@ -1,49 +1,64 @@
-"""``netprobe plan ds-sync``: map.json -> which hosts average in each iteration."""
+"""``netprobe plan ds-sync``: map.json -> a DS-Sync pattern."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from netprobe.cli.options.schedules import MapArgument
-from netprobe.cli.output import JsonOption, Output, QuietOption
-
-ContendedOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--contended",
-        metavar="KIND:NAME",
-        help="group:NAME, its uplink, or host:NAME, its link, shared with others.",
-    ),
-]
+from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
 
 
 def ds_sync(
-    map_file: MapArgument,
-    contended: ContendedOption = None,
+    map_file: Annotated[Path, typer.Argument(metavar="MAP", help="A map.json.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="File to write (plan.json in the map's folder).")
+    ] = None,
+    capacity: Annotated[
+        Path | None,
+        typer.Option(
+            "--capacity", metavar="CAPACITY", help="A capacity.json: tells contended links, and times."
+        ),
+    ] = None,
+    contended: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--contended", metavar="group:ID|host:NAME", help="A group's uplink or a host that is contended."
+        ),
+    ] = None,
+    size: Annotated[str, typer.Option("--size", help="Size of the model's parameters.")] = "100MB",
+    seed: SeedOption = 0,
+    force: ForceOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
-    """Groups that average in turn (DS-Sync), proved to bring all hosts to one value."""
-    from netprobe.cli.options.numerics import load_numerics
-
-    load_numerics()
+    """Plan DS-Sync: which hosts average their parameters with which, iteration by iteration."""
+    from netprobe.core.documents.capacity import Capacity
     from netprobe.core.documents.document import load_document
     from netprobe.core.documents.map import Map
-    from netprobe.pipeline.planning.plan_ds_sync import plan_ds_sync
+    from netprobe.pipeline import files
+    from netprobe.pipeline.planning.plan_ds_sync import DsSyncRequest, plan_ds_sync
+    from netprobe.probe.methods.goodput_options import parse_size
 
-    result = plan_ds_sync(load_document(Map, map_file), contended or [])
+    path = out or map_file.parent / files.PLAN
+    request = DsSyncRequest(size_bytes=parse_size(size).bytes, contended=contended or None, seed=seed)
+    document = load_document(Map, map_file)
+    measured = load_document(Capacity, capacity) if capacity is not None else None
+    inputs = [map_file, *([] if capacity is None else [capacity])]
+    files.prepare_file(path, kind="plan", force=force, inputs=inputs)
+    plan = plan_ds_sync(document, request, capacity=measured)
+    files.save(plan, path)
     output = Output(json=json, quiet=quiet)
-    for number, iteration in enumerate(result["pattern"]):
-        output.say(f"{number}: " + " | ".join(" ".join(group) for group in iteration["groups"]))
-    if result["left_out"]:
-        output.say("left out, since they are not placed on the map: " + ", ".join(result["left_out"]))
-    if result["all_contended"]:
-        output.say("every group is contended: planned as if none were")
-    output.say(
-        f"rho {result['rho']:.3f} a pattern, {result['rho_per_iteration']:.3f} an iteration; "
-        f"{result['iterations_to_1e3']} iterations until 1/1000 of a difference is left"
-    )
-    output.result(result)
+    if not (json or quiet):
+        first = plan.pattern[0]
+        output.say(
+            f"{plan.pattern_length} iterations; the first: "
+            + "; ".join(
+                ", ".join(group[:8]) + (" .." if len(group) > 8 else "") for group in first.groups[:8]
+            ),
+            plan.advice or "",
+            f"wrote {path}",
+        )
+    output.result(plan.model_dump(mode="json", exclude={"hosts", "parents"}) | {"file": str(path)})
     return 0

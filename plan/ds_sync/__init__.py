@@ -1,6 +1,10 @@
-"""Divide-and-shuffle synchronisation: patterns of groups whose averages spread to every host, with their proof."""
+"""DS-Sync: averaging groups that change from iteration to iteration, so that no contended link holds all hosts up.
 
-from netprobe.plan.ds_sync.consensus import Consensus, is_connected, prove
-from netprobe.plan.ds_sync.patterns import Iteration, choose_pattern
+    patterns.py     who averages with whom, iteration by iteration
+    consensus.py    the proof that averages spread to all hosts, and how fast
+    costs.py        how long an iteration takes
+    document.py     plans of kind ``ds_sync``
 
-__all__ = ["Consensus", "Iteration", "choose_pattern", "is_connected", "prove"]
+Wang et al., *DS-Sync: Addressing Network Bottlenecks with Divide-and-Shuffle Synchronization for Distributed DNN
+Training*; its holes are closed here, each where it is.
+"""

@@ -1,75 +1,87 @@
-"""The proof that a pattern of group averages brings every host to the same value.
-
-An iteration replaces each host's value by its group's mean: an orthogonal projection, symmetric and doubly
-stochastic. A product of projections keeps the length of a vector only if each of them leaves it unchanged, so
-the product contracts everything but the common mean exactly when the union of the groups is connected.
-"""
+"""The proof of a pattern: averages are doubly stochastic, and over a period they reach all hosts."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-Groups = Sequence[Sequence[int]]
+from netprobe.core.documents.matrix import FloatMatrix
 
-
-@dataclass(frozen=True)
-class Consensus:
-    """How fast a pattern mixes: ``rho`` a pattern and an iteration, and iterations until 1/1000 is left."""
-
-    rho: float
-    norm: float
-    rho_per_iteration: float
-    iterations_to_1e3: int
+CLOSE = 1e-3
 
 
-def is_connected(pattern: Sequence[Groups], hosts: int) -> bool:
-    """Whether the groups of all iterations together join all hosts, 0 to ``hosts`` - 1."""
-    parent = list(range(hosts))
+class Groups(Protocol):
+    """An iteration's averaging groups."""
 
-    def root(host: int) -> int:
-        while parent[host] != host:
-            parent[host] = parent[parent[host]]
-            host = parent[host]
-        return host
-
-    for groups in pattern:
-        for group in groups:
-            for host in group[1:]:
-                parent[root(host)] = root(group[0])
-    return len({root(host) for host in range(hosts)}) <= 1
+    @property
+    def groups(self) -> Sequence[Sequence[int]]:
+        """Each host in one."""
 
 
-def product(pattern: Sequence[Groups], hosts: int) -> npt.NDArray[np.float64]:
-    """The averaging matrices multiplied, the last iteration leftmost; shape (hosts, hosts).
+def averaging(groups: Sequence[Sequence[int]], hosts: int) -> FloatMatrix:
+    """W (N, N): each host gets the mean of its group. Raises ValueError unless ``groups`` hold each host once."""
+    if sorted(host for group in groups for host in group) != list(range(hosts)):
+        raise ValueError("groups do not hold each host once")
+    matrix = np.zeros((hosts, hosts))
+    for group in groups:
+        matrix[np.ix_(group, group)] = 1.0 / len(group)
+    return matrix
 
-    Raises ValueError where an iteration's groups do not hold every host once.
+
+def product(pattern: Sequence[Groups], hosts: int) -> FloatMatrix:
+    """The product of a period's averages, the last one leftmost."""
+    total = np.eye(hosts)
+    for iteration in pattern:
+        total = averaging(iteration.groups, hosts) @ total
+    return total
+
+
+def rho_of(pattern: Sequence[Groups], hosts: int) -> float:
+    """The operator norm of a period on what differs from the mean: differences shrink at least by it, below 1 if mixed.
+
+    The paper's rho is the second largest eigenvalue (lemma IV.1); its product is not symmetric, and the norm is never
+    less, so that this bounds every start. 0 for one host.
     """
-    result = np.eye(hosts)
-    for groups in pattern:
-        if sorted(host for group in groups for host in group) != list(range(hosts)):
-            raise ValueError("the groups of an iteration must hold every host exactly once")
-        for group in groups:
-            rows = list(group)
-            result[rows] = result[rows].mean(axis=0)
-    return result
-
-
-def prove(pattern: Sequence[Groups], hosts: int) -> Consensus:
-    """The pattern's contraction; ValueError where its hosts never all mix.
-
-    ``rho`` is the largest eigenvalue (absolute) and ``norm`` the largest singular value of the product on the
-    vectors that sum to zero; eigenvalues say how fast a repeated pattern mixes, and ``norm`` >= ``rho``.
-    """
-    if not pattern or not is_connected(pattern, hosts):
-        raise ValueError("the groups of this pattern never mix all hosts (rho = 1)")
+    if hosts == 1:
+        return 0.0
     rest = product(pattern, hosts) - 1.0 / hosts
-    rho = float(np.abs(np.linalg.eigvals(rest)).max())
-    norm = float(np.linalg.norm(rest, 2))
-    rate = rho ** (1.0 / len(pattern))
-    steps = len(pattern) if rho < 1e-12 else math.ceil(math.log(1e-3) / math.log(rate) - 1e-9)
-    return Consensus(rho, norm, rate, steps)
+    return float(np.linalg.norm(rest, 2))
+
+
+def eigenvalue_of(pattern: Sequence[Groups], hosts: int) -> float:
+    """The paper's rho of a period: the largest absolute eigenvalue on what differs from the mean."""
+    if hosts == 1:
+        return 0.0
+    return float(np.abs(np.linalg.eigvals(product(pattern, hosts) - 1.0 / hosts)).max())
+
+
+def steps_until_close(rho: float, length: int) -> int:
+    """Iterations after which differences are at most a thousandth, in whole periods of ``length``."""
+    if rho <= CLOSE:
+        return length
+    return length * math.ceil(math.log(CLOSE) / math.log(rho))
+
+
+def check_pattern(pattern: Sequence[Groups], racks: Sequence[Sequence[int]]) -> None:
+    """Raises ValueError unless each iteration holds every host once, uplinks carry one connection, and all mix."""
+    hosts = sum(map(len, racks))
+    rack_of = {host: number for number, rack in enumerate(racks) for host in rack}
+    for number, iteration in enumerate(pattern):
+        matrix = averaging(iteration.groups, hosts)
+        if not (np.allclose(matrix.sum(axis=0), 1.0) and np.allclose(matrix.sum(axis=1), 1.0)):
+            raise ValueError(f"iteration {number} is not doubly stochastic")
+        crossing: dict[int, int] = {}
+        for group in iteration.groups:
+            if len({rack_of[host] for host in group}) > 1:
+                for host in group:
+                    crossing[rack_of[host]] = crossing.get(rack_of[host], 0) + 1
+        busy = next((rack for rack, count in crossing.items() if count > 1), None)
+        if busy is not None:
+            raise ValueError(
+                f"iteration {number}: {crossing[busy]} hosts of rack {busy} average across its uplink"
+            )
+    if hosts > 1 and not rho_of(pattern, hosts) < 1 - 1e-9:
+        raise ValueError("averages do not reach all hosts: rho is 1")

@@ -1,127 +1,152 @@
-"""Which hosts average in each iteration of divide-and-shuffle synchronisation."""
+"""Who averages with whom: the paper's initGroups and adjustGroups (section III-B), with their holes closed.
+
+In each iteration every rack sends one host, its leader, to the group between racks; the others average inside the
+rack. The hosts of a rack take turns as leader. A contended uplink's leader meets one leader of a regular rack only,
+another one each time, while the other leaders form the large group. A contended host is never leader, and averages
+with one other host of its rack, another one each time, where the rack is large enough.
+
+Closed, against the paper: in a rack of two, or with one host that can be leader, the leader never meets the others, so
+that in every second iteration the rack averages and sends nobody. Contended racks beyond the regular ones take turns,
+and stay at home otherwise. Where all racks are contended, or all hosts of a rack, none is. The partner's clock is the
+one that mixes fastest.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from netprobe.plan.ds_sync.consensus import Consensus, is_connected, prove
+from netprobe.plan.ds_sync.consensus import rho_of
 
 SPLIT_FROM = 4
-"""Hosts of a rack from which a contended host gets a group of two: a leader, the two, and one more remain."""
+"""Hosts of a rack from which a contended one gets a pair of its own: a leader, the pair, and one more at least."""
+MOST_LENGTH = 256
+CLOCKS = tuple(
+    (*partner, *waiting)
+    for waiting in ((1, 0), (1, 2), (1, 3))
+    for partner in ((1, 0), (1, 2), (1, 3), (2, 3), (0, 2), (1, 5), (3, 2))
+)
+"""How partners, and waiting racks, change in iteration t: by a t + t // b (b 0: by a t). Other turns have clocks of
+their own, and where two clocks fall together the same hosts meet for ever."""
+Clock = tuple[int, ...]
+MIXED = 1 - 1e-9
 
 
 @dataclass(frozen=True)
 class Iteration:
-    """Groups that hold every host once, and the leaders among them, who average across racks."""
+    """Averaging groups, which hold each host once, and the leaders (hosts) in ascending order of their racks."""
 
     groups: tuple[tuple[int, ...], ...]
     leaders: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class _Fleet:
-    racks: tuple[tuple[int, ...], ...]
-    contended_racks: tuple[int, ...]
-    contended_hosts: frozenset[int]
+def make_pattern(
+    racks: Sequence[Sequence[int]],
+    contended_racks: Collection[int] = (),
+    contended_hosts: Collection[int] = (),
+) -> list[Iteration]:
+    """A period of iterations for ``racks`` of hosts (each of 0 to N - 1 once), after which averages have spread.
 
-    @property
-    def regular(self) -> list[int]:
-        return [rack for rack in range(len(self.racks)) if rack not in self.contended_racks]
-
-    def candidates(self, rack: int) -> list[int]:
-        """Who may lead: hosts that are not contended, unless all of the rack are."""
-        hosts = self.racks[rack]
-        return [host for host in hosts if host not in self.contended_hosts] or list(hosts)
-
-
-def choose_pattern(
-    sizes: Sequence[int], contended_racks: Collection[int] = (), contended_hosts: Collection[int] = ()
-) -> tuple[tuple[Iteration, ...], Consensus]:
-    """The pattern that mixes fastest an iteration, among the clocks for partners, with its proof.
-
-    Hosts count from 0, rack after rack of ``sizes``. Where leaders in turn never mix all hosts (racks of two),
-    iterations alternate with averages of whole racks. Where every rack is contended, none counts as such.
-    ValueError: fewer than two racks, an empty rack, or a contended rack or host that does not exist.
+    ``contended_racks`` are places in ``racks``. Raises ValueError for racks that are no partition.
     """
-    fleet = _fleet(sizes, contended_racks, contended_hosts)
-    hosts = sum(sizes)
-    best: tuple[tuple[Iteration, ...], Consensus] | None = None
-    for whole in (False, True):
-        for slow in (False, True) if fleet.contended_racks else (False,):
-            pattern = _pattern(fleet, slow, whole)
-            groups = [iteration.groups for iteration in pattern]
-            if not is_connected(groups, hosts):
-                continue
-            proof = prove(groups, hosts)
-            if best is None or proof.rho_per_iteration < best[1].rho_per_iteration:
-                best = pattern, proof
-        if best is not None:
-            return best
-    raise ValueError("no pattern mixes all hosts")
+    hosts = sorted(host for rack in racks for host in rack)
+    if hosts != list(range(len(hosts))) or not hosts or any(not rack for rack in racks):
+        raise ValueError("racks must hold each host once, and none may be empty")
+    if len(racks) == 1:
+        return [Iteration((tuple(sorted(racks[0])),), (min(racks[0]),))]
+    slow = set(contended_racks) if len(set(contended_racks)) < len(racks) else set()
+    busy = {host for rack in racks for host in _busy(rack, contended_hosts)}
+    candidates: list[tuple[float, Clock, list[Iteration]]] = []
+    for clock in CLOCKS if slow or busy else CLOCKS[:1]:
+        # Clocks of waiting racks are tried only where the first mixes nothing.
+        if candidates and clock[2:] != CLOCKS[0][2:]:
+            break
+        pattern = _shortest(racks, slow, busy, clock)
+        if pattern is not None:
+            candidates.append((rho_of(pattern, len(hosts)) ** (1 / len(pattern)), clock, pattern))
+    if not candidates:
+        raise ValueError("no pattern of these racks mixes all hosts")
+    return min(candidates, key=lambda one: one[:2])[2]
 
 
-def _fleet(sizes: Sequence[int], racks: Collection[int], hosts: Collection[int]) -> _Fleet:
-    if len(sizes) < 2 or min(sizes) < 1:
-        raise ValueError(f"two racks or more are needed, each of one host or more, not {list(sizes)}")
-    if any(not 0 <= rack < len(sizes) for rack in racks):
-        raise ValueError(f"contended racks must be among 0 to {len(sizes) - 1}")
-    if any(not 0 <= host < sum(sizes) for host in hosts):
-        raise ValueError(f"contended hosts must be among 0 to {sum(sizes) - 1}")
-    starts = [sum(sizes[:rack]) for rack in range(len(sizes))]
-    members = tuple(tuple(range(start, start + size)) for start, size in zip(starts, sizes, strict=True))
-    chosen = tuple(sorted(set(racks)))
-    return _Fleet(members, () if len(chosen) == len(sizes) else chosen, frozenset(hosts))
+def _busy(rack: Sequence[int], contended: Collection[int]) -> set[int]:
+    """The contended hosts of a rack; where all are, none is."""
+    found = set(rack) & set(contended)
+    return found if len(found) < len(rack) else set()
 
 
-def _pattern(fleet: _Fleet, slow: bool, whole: bool) -> tuple[Iteration, ...]:
-    turns = max(len(rack) for rack in fleet.racks)
-    regular, contended = len(fleet.regular), len(fleet.contended_racks)
-    partners = 1 if not contended else regular * (contended if contended > regular else 1)
-    length = turns * partners if slow else math.lcm(turns, partners)
-    result: list[Iteration] = []
-    for turn in range(length):
-        if whole:
-            result.append(Iteration(fleet.racks, ()))
-        result.append(_iteration(fleet, turn, turn // turns if slow else turn))
-    return tuple(result)
+def _shortest(
+    racks: Sequence[Sequence[int]], slow: set[int], busy: set[int], clock: Clock
+) -> list[Iteration] | None:
+    """The pattern of one clock, once every host that can be has been leader and all have mixed."""
+    turns = [
+        len([h for h in rack if h not in busy]) * (2 if _alternates(rack, busy) else 1) for rack in racks
+    ]
+    length = max(max(turns), len(racks) if slow else 1)
+    size = sum(map(len, racks))
+    while length <= MOST_LENGTH:
+        pattern = [_iteration(racks, slow, busy, clock, t) for t in range(length)]
+        if rho_of(pattern, size) < MIXED:
+            return pattern
+        length += max(1, length // 4)
+    return None
 
 
-def _iteration(fleet: _Fleet, turn: int, clock: int) -> Iteration:
-    """Leaders' groups first, then each rack's others; ``clock`` chooses the partners of contended racks."""
-    across = [list(group) for group in _across(fleet, clock)]
-    leader = {
-        rack: fleet.candidates(rack)[turn % len(fleet.candidates(rack))] for group in across for rack in group
-    }
-    groups = [tuple(leader[rack] for rack in group) for group in across]
-    for rack, hosts in enumerate(fleet.racks):
-        groups += _within(fleet, [host for host in hosts if host != leader.get(rack)], len(hosts), turn)
-    return Iteration(tuple(groups), tuple(leader.values()))
+def _iteration(
+    racks: Sequence[Sequence[int]], slow: set[int], busy: set[int], clock: Clock, t: int
+) -> Iteration:
+    regular = [c for c in range(len(racks)) if c not in slow and not _stays(racks[c], busy, t)]
+    waiting = sorted(c for c in slow if not _stays(racks[c], busy, t))
+    # Contended racks beyond the partners take turns.
+    count, turn = len(waiting), _turn(clock[:2], t)
+    paired = (
+        waiting
+        if count <= len(regular)
+        else [waiting[(_turn(clock[2:], t) * len(regular) + i) % count] for i in range(len(regular))]
+    )
+    partner = {c: regular[(turn + i) % len(regular)] for i, c in enumerate(paired)}
+    sends = [*regular, *paired] if len(regular) + len(paired) > 1 else []
+    leader = {c: _leader(racks[c], busy, t) for c in sends}
+    groups = [sorted((leader[c], leader[p])) for c, p in partner.items()] if sends else []
+    rest = sorted(leader[c] for c in regular if c not in partner.values()) if sends else []
+    groups += [rest] if rest else []
+    for c, rack in enumerate(racks):
+        if _stays(rack, busy, t):
+            groups.append(sorted(rack))
+            continue
+        groups += _inside([h for h in rack if h != leader.get(c)], len(rack), busy, turn)
+    return Iteration(tuple(map(tuple, groups)), tuple(leader[c] for c in sorted(leader)))
 
 
-def _across(fleet: _Fleet, clock: int) -> list[list[int]]:
-    """Groups of racks whose leaders average: a contended rack with one partner, the other racks together."""
-    regular, contended = fleet.regular, fleet.contended_racks
-    paired = min(len(regular), len(contended))
-    groups: list[list[int]] = []
-    for place in range(paired):
-        rack = contended[(place + clock // len(regular)) % len(contended)]
-        groups.append([rack, regular[(place + clock) % len(regular)]])
-    taken = {rack for group in groups for rack in group}
-    others = [rack for rack in regular if rack not in taken]
-    return [*groups, others] if len(others) > 1 else groups
+def _turn(clock: Clock, t: int) -> int:
+    faster, slower = clock
+    return faster * t + (t // slower if slower else 0)
 
 
-def _within(fleet: _Fleet, others: list[int], size: int, turn: int) -> list[tuple[int, ...]]:
-    """A rack's hosts without its leader: contended ones in twos where the rack is large enough, then the rest."""
-    weak = [host for host in others if host in fleet.contended_hosts]
-    strong = [host for host in others if host not in fleet.contended_hosts]
-    pairs = min(len(weak), len(strong) - 1) if size >= SPLIT_FROM else 0
-    groups: list[tuple[int, ...]] = []
-    for place in range(max(pairs, 0)):
-        host, partner = weak[(place + turn) % len(weak)], strong[(place + turn // size) % len(strong)]
-        groups.append((host, partner))
-    taken = {host for group in groups for host in group}
-    rest = tuple(host for host in others if host not in taken)
-    return [*groups, rest] if rest else groups
+def _alternates(rack: Sequence[int], busy: set[int]) -> bool:
+    """Whether a rack averages at home in every second iteration: one whose leader would never meet the others."""
+    return len(rack) == 2 or (len(rack) > 1 and len([host for host in rack if host not in busy]) == 1)
+
+
+def _stays(rack: Sequence[int], busy: set[int], t: int) -> bool:
+    return _alternates(rack, busy) and t % 2 == 1
+
+
+def _leader(rack: Sequence[int], busy: set[int], t: int) -> int:
+    able = [host for host in rack if host not in busy]
+    return able[(t // 2 if _alternates(rack, busy) else t) % len(able)]
+
+
+def _inside(members: list[int], size: int, busy: set[int], turn: int) -> list[list[int]]:
+    """The groups inside a rack of ``size`` hosts, of which ``members`` are at home."""
+    if not members:
+        return []
+    slow = [host for host in members if host in busy] if size >= SPLIT_FROM else []
+    free = [host for host in members if host not in slow]
+    groups = []
+    for number, host in enumerate(slow):
+        if len(free) < 2:
+            free.append(host)
+            continue
+        groups.append(sorted((host, free.pop((turn + number) % len(free)))))
+    return [*groups, sorted(free)]
