@@ -40,7 +40,7 @@ def test_the_published_schema_accepts_a_plan(data: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"kind": "spiral"}, "unknown kind 'spiral': known are order"),
+        ({"kind": "spiral"}, "unknown kind 'spiral': known are ds_sync, order"),
         ({"requires": ["warp"]}, r"requires 'warp', which .* \(known: none\)"),
         ({"requires": "warp"}, "requires"),
         ({"schema": "netprobe.plan/2.0"}, "newer than the netprobe.plan/1.2 that"),
@@ -105,6 +105,6 @@ def test_a_truncated_plan(tmp_path: Path, data: dict[str, Any]) -> None:
 
 
 def test_a_kind_is_registered_once() -> None:
-    assert list(plan_kinds()) == ["order", "schedule"]
+    assert list(plan_kinds()) == ["ds_sync", "order", "schedule"]
     with pytest.raises(InternalError, match="registered twice"):
         register(plan_kinds()["order"])
