@@ -227,7 +227,9 @@ def _compared(plan: OrderPlan) -> list[str]:
     elif held is not None:
         lines.append(f"on readings held out: {held.text}")
     if plan.advice is not None and plan.kept_given is None:
-        lines.append(f"{plan.advice}; costs are of {'latency' if plan.size_bytes is None else 'time by goodput'}")
+        lines.append(
+            f"{plan.advice}; costs are of {'latency' if plan.size_bytes is None else 'time by goodput'}"
+        )
     return lines
 
 
