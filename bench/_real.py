@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.core.errors import InputError
+from netprobe.embed.coordinates.starts import classical_scaling
 from netprobe.formats.matrix import ReadOptions, read_matrix
 
 Matrix = NDArray[np.float64]
 Pairs = NDArray[np.bool_]
 # Slices of PlanetLab-490: the wide-area methods were chosen on the first two, and are reported on the others.
 CHOOSING_SLICES, REPORTED_SLICES = (10, 13), (1, 4, 7)
+Source = Literal["WonderProxy", "PlanetLab"]
+SOURCES: tuple[Source, ...] = ("WonderProxy", "PlanetLab")
+CHOSEN_ON, REPORTED_ON = 7, 11
+"""First word of the seed of a draw: methods were chosen on draws of the one, and are reported on those of the other."""
 RANKS, SHRINKS = (6, 12, 20, 30), (0.25, 0.5)
 
 
@@ -162,3 +169,92 @@ def vivaldi(matrix: Matrix, seed: int, *, dimensions: int = 3, rounds: int = 400
             height[host] = max(height[host] + step * (height[host] + height[other]) / span, 1e-3)
     length = np.sqrt(((place[:, None, :] - place[None, :, :]) ** 2).sum(axis=2))
     return np.asarray((length + height[:, None] + height[None, :]) * scale)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Draw:
+    """Some hosts of a matrix: ``readings`` (N, N) ``[src, dst]`` without holes, ``both`` the mean of two directions,
+    ``given`` the readings without the pairs that are ``hidden`` (upper triangle)."""
+
+    readings: Matrix
+    both: Matrix
+    given: Matrix
+    hidden: Pairs
+
+
+def draw(
+    matrices: dict[int, Matrix],
+    source: Source,
+    n: int,
+    number: int,
+    *,
+    choosing: bool = False,
+    share: float = 0.2,
+) -> Draw:
+    """N hosts all of whose pairs were measured, and ``share`` of the pairs to hide, which leaves the rest connected.
+
+    matrices: of WonderProxy the one (under 0), of PlanetLab its slices by number.
+    """
+    from scipy.sparse.csgraph import connected_components
+
+    rng = np.random.default_rng([CHOSEN_ON if choosing else REPORTED_ON, number, n, SOURCES.index(source)])
+    slices = CHOOSING_SLICES if choosing else REPORTED_SLICES
+    matrix = matrices[0 if source == "WonderProxy" else slices[number % len(slices)]]
+    off = ~np.eye(n, dtype=bool)
+    while True:
+        some = rng.choice(len(matrix), n, replace=False)
+        readings = matrix[np.ix_(some, some)].copy()
+        np.fill_diagonal(readings, 0.0)
+        both = joined(readings)
+        if (np.nan_to_num(both)[off] > 0).all():
+            break
+    rows, columns = np.triu_indices(n, 1)
+    count = max(1, round(share * len(rows)))
+    while True:
+        some = rng.choice(len(rows), count, replace=False)
+        hidden = np.zeros((n, n), dtype=bool)
+        hidden[rows[some], columns[some]] = True
+        if connected_components(off & ~(hidden | hidden.T), directed=False)[0] == 1:
+            break
+    given = np.where(hidden | hidden.T, np.nan, readings)
+    return Draw(readings=readings, both=both, given=given, hidden=hidden)
+
+
+def by_scaling(matrix: Matrix, _seed: int = 0) -> Matrix:
+    """Classical scaling in three dimensions of what shortest paths complete."""
+    points = classical_scaling(by_paths(matrix), dimensions=3)
+    return np.asarray(np.sqrt(((points[:, None, :] - points[None, :, :]) ** 2).sum(axis=2)))
+
+
+def by_springs(matrices: Sequence[Matrix], seed: int, *, dimensions: int = 3, rounds: int = 400) -> Matrix:
+    """(B, N, N): `vivaldi` with heights on B matrices of one size at once, which is many times as fast."""
+    both = np.stack([joined(one) for one in matrices])
+    count, n = both.shape[:2]
+    known = np.isfinite(both) & ~np.eye(n, dtype=bool)
+    scale = np.array([np.median(one[there]) for one, there in zip(both, known)])
+    rng = np.random.default_rng(seed)
+    place = rng.normal(0, 0.1, (count, n, dimensions))
+    height, error = np.full((count, n), 0.1), np.ones((count, n))
+    every, partners = np.arange(count), known.cumsum(axis=2)
+    for _ in range(rounds):
+        turns = rng.permuted(np.tile(np.arange(n), (count, 1)), axis=1)
+        picks = rng.random((count, n))
+        for turn in range(n):
+            host = turns[:, turn]
+            wanted = (picks[:, turn] * partners[every, host, -1]).astype(np.intp)
+            other = (partners[every, host] > wanted[:, None]).argmax(axis=1)
+            rtt = both[every, host, other] / scale
+            apart = place[every, host] - place[every, other]
+            length = np.maximum(np.sqrt((apart**2).sum(axis=1)), 1e-6)
+            span = length + height[every, host] + height[every, other]
+            off = rtt - span
+            weight = error[every, host] / (error[every, host] + error[every, other])
+            size = np.abs(off) / rtt * 0.25 * weight + error[every, host] * (1 - 0.25 * weight)
+            error[every, host] = np.minimum(size, 10.0)
+            step = 0.25 * weight * off
+            place[every, host] += (step / span)[:, None] * apart
+            pull = step * (height[every, host] + height[every, other]) / span
+            height[every, host] = np.maximum(height[every, host] + pull, 1e-3)
+    length = np.sqrt(((place[:, :, None, :] - place[:, None, :, :]) ** 2).sum(axis=3))
+    found = (length + height[:, :, None] + height[:, None, :]) * scale[:, None, None]
+    return np.asarray(found)

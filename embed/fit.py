@@ -29,6 +29,7 @@ from netprobe.embed.prepare import (
     without,
 )
 from netprobe.embed.records import Embedding, EmbedOptions
+from netprobe.embed.small import Tried, small_cap
 
 # Fewer held-out pairs than this say nothing about a median.
 _FEWEST_HELD_OUT = 5
@@ -36,6 +37,8 @@ _FEWEST_HELD_OUT = 5
 _MUCH_BETTER = 0.8
 _FEWEST_FOR_A_CAP = 20
 _ENOUGH_FOR_A_CAP = 256
+# Folds cost a run each, and so many hosts with so few readings are a data centre's budget.
+_MOST_IN_TURN = 64
 # In a smaller fleet the interpreter is the bottleneck, and two threads wait for each other.
 _FEWEST_AT_ONCE = 128
 
@@ -70,9 +73,10 @@ def fit_embedding(distance_s: NDArray[np.float64], *, options: EmbedOptions, see
         return _trivial(prepared, options, library)
     order = canonical_order(prepared)
     ordered = reordered(prepared, order)
-    cap = fitting_cap(ordered, options, seed=seed)
+    noise = direction_noise(matrix)
+    cap, tried = fitting_cap(ordered, options, noise=noise, seed=seed)
     options = replace(options, winsorise=cap)
-    candidates, trial = run(ordered, options, seed=seed)
+    candidates, trial = run(ordered, options, seed=seed, tried=tried)
     candidates = with_coordinates(candidates, options=options, seed=seed)
     fit = candidates.fit
     assert fit is not None and candidates.fitted is not None
@@ -83,7 +87,7 @@ def fit_embedding(distance_s: NDArray[np.float64], *, options: EmbedOptions, see
     distance = mixed(candidates, trial.mix)
     if cap >= LOOSE_CAP and options.method == "ensemble":
         capped = winsorise(ordered, factor=cap)
-        distance = shrunk_to_readings(capped, distance, error=trial.mix.noise, noise=direction_noise(matrix))
+        distance = shrunk_to_readings(capped, distance, error=trial.mix.noise, noise=noise)
     factor = interval_factor(trial.error, trial.doubt, candidates.spread, noise=trial.mix.noise)
     back = np.argsort(order)
     both = np.ix_(back, back)
@@ -103,14 +107,18 @@ def fit_embedding(distance_s: NDArray[np.float64], *, options: EmbedOptions, see
     )
 
 
-def fitting_cap(ordered: Prepared, options: EmbedOptions, *, seed: int) -> float:
+def fitting_cap(
+    ordered: Prepared, options: EmbedOptions, *, noise: float, seed: int
+) -> tuple[float, Tried | None]:
     """The cap of outliers for this fleet: the one requested, or a loose one where paths follow no tree.
 
     A cap rests on the ultrametric inequality. Where it does not hold, at all as between cities, the cap
     itself spoils the distances, and block smoothing with a loose one predicts hidden pairs far better.
+
+    noise: see `small_cap`, which decides where the hidden pairs are too few, and whose folds are the second result.
     """
     if options.method == "plink" or options.winsorise >= LOOSE_CAP or options.held_out == 0.0:
-        return options.winsorise
+        return options.winsorise, None
     n = len(ordered.distance)
     some = np.unique(np.linspace(0, n - 1, min(n, _ENOUGH_FOR_A_CAP)).round().astype(np.intp))
     part = reordered(ordered, some)
@@ -118,20 +126,26 @@ def fitting_cap(ordered: Prepared, options: EmbedOptions, *, seed: int) -> float
     scored = np.triu(hidden) & (part.distance > 0)
     rest = without(part, hidden)
     if int(scored.sum()) < _FEWEST_FOR_A_CAP or not rest.distance.any():
-        return options.winsorise
+        if 3 <= n <= _MOST_IN_TURN:
+            return small_cap(ordered, options, noise=noise, seed=seed)
+        return options.winsorise, None
     errors = []
     for cap in (options.winsorise, LOOSE_CAP):
         guess = smooth(winsorise(rest, factor=cap))[scored]
         errors.append(float(median(np.abs(np.log(np.maximum(guess, 1e-9) / part.distance[scored])))))
-    return LOOSE_CAP if errors[1] < _MUCH_BETTER * errors[0] else options.winsorise
+    return LOOSE_CAP if errors[1] < _MUCH_BETTER * errors[0] else options.winsorise, None
 
 
-def run(ordered: Prepared, options: EmbedOptions, *, seed: int) -> tuple[Candidates, _Trial]:
+def run(
+    ordered: Prepared, options: EmbedOptions, *, seed: int, tried: Tried | None = None
+) -> tuple[Candidates, _Trial]:
     """The candidates of a matrix in canonical order, and how well a second run predicts pairs hidden from it.
 
-    The two runs are independent, and in a large fleet they are concurrent.
+    The two runs are independent, and in a large fleet they are concurrent. ``tried``: folds in place of the second run.
     """
     denoiser = DENOISERS[options.method]
+    if tried is not None:
+        return denoiser(ordered, options=options, seed=seed), _judged_in_turn(tried, ordered)
     hidden = hold_out(ordered.measured, share=options.held_out, seed=seed)
     scored = np.triu(hidden) & (ordered.distance > 0)
     rest = without(ordered, hidden)
@@ -173,6 +187,15 @@ def _judged(trial: Candidates, ordered: Prepared, scored: NDArray[np.bool_]) -> 
         error=np.log(truth / np.maximum(guess[scored], 1e-9)),
         doubt=trial.spread[scored],
     )
+
+
+def _judged_in_turn(tried: Tried, ordered: Prepared) -> _Trial:
+    """The same of pairs hidden in turn. The noise is known from the first pair on; a median error from five on."""
+    trial = _judged(tried.candidates, ordered, tried.hidden)
+    trial = replace(trial, mix=replace(trial.mix, noise=1.4826 * float(median(np.abs(trial.error)))))
+    if len(trial.error) >= _FEWEST_HELD_OUT:
+        return trial
+    return replace(trial, median_relative_error=None, error=np.zeros(0), doubt=np.zeros(0))
 
 
 def _trivial(prepared: Prepared, options: EmbedOptions, library: str) -> Embedding:

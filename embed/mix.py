@@ -77,6 +77,12 @@ def mixed(candidates: Candidates, mix: Mix) -> NDArray[np.float64]:
     return np.asarray(distance, dtype=np.float64)
 
 
+def default_log_distance(candidates: Candidates, pairs: Pairs) -> NDArray[np.float64]:
+    """(M,) log distances of some pairs by the weights that are used where nothing speaks for others."""
+    default = _default_weights(tuple(candidates.log_distances))
+    return _log_distance(candidates, Mix(weights=default), pairs)
+
+
 def mixed_at(candidates: Candidates, mix: Mix, where: NDArray[np.bool_]) -> NDArray[np.float64]:
     """(M,) the distances of the pairs ``where`` an (N, N) mask is true, row by row."""
     return _distance(_log_distance(candidates, mix, np.nonzero(where)))

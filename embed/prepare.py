@@ -208,3 +208,32 @@ def hold_out(measured: NDArray[np.bool_], *, share: float, seed: int) -> NDArray
             spare[j] -= 1
             wanted -= 1
     return hidden
+
+
+def hold_out_in_turn(measured: NDArray[np.bool_], *, folds: int, seed: int) -> list[NDArray[np.bool_]]:
+    """At most about ``folds`` choices of measured pairs to hide, (N, N) symmetric each: a pair is in one at most.
+
+    For matrices so small that one choice of a tenth says nothing. A host keeps two thirds of its pairs in each fold, or
+    all but one where it has few; a pair that is the only one of a host is in no fold.
+    """
+    rows, columns = np.nonzero(np.triu(measured))
+    degree = measured.sum(axis=1)
+    most = np.where(degree < 2, 0, np.maximum(degree // 3, 1))
+    left = np.random.default_rng(seed).permutation(len(rows)).tolist()
+    size = max(1, -(-len(rows) // folds))
+    chosen = []
+    while left:
+        hidden, spare = np.zeros_like(measured), most.tolist()
+        taken: list[int] = []
+        for pair in left:
+            i, j = int(rows[pair]), int(columns[pair])
+            if len(taken) < size and spare[i] > 0 and spare[j] > 0:
+                hidden[i, j] = hidden[j, i] = True
+                spare[i] -= 1
+                spare[j] -= 1
+                taken.append(pair)
+        if not taken:
+            break
+        chosen.append(hidden)
+        left = [pair for pair in left if pair not in taken]
+    return chosen

@@ -18,8 +18,10 @@ from netprobe.embed.prepare import Prepared
 _WIDTH = 0.5
 # Prior weight of a zero remainder.
 _PRIOR_WEIGHT = 0.05
-# A reading this far (log units) above what similar pairs say, if they weigh enough, is disturbed.
+# A reading this far (log units) above what similar pairs say, if they weigh enough, is disturbed;
 _EXCESS = 0.2
+# and so many times as far as rows of similar hosts differ: few hosts, or far ones, have none that is like them.
+_EXCESS_OF_ROWS = 3.0
 _EXCESS_WIDTH = 1.0
 _ENOUGH_WEIGHT = 0.3
 
@@ -28,7 +30,7 @@ def kriged(prepared: Prepared, trend: NDArray[np.float64]) -> NDArray[np.float64
     """(N, N) log distances, complete: a complete ``trend`` and the kernel average of what it leaves over."""
     weight = prepared.measured.astype(np.float64)
     left = np.where(prepared.measured, np.log(prepared.distance + LEAST_DISTANCE) - trend, 0.0)
-    kernel = _row_kernel(prepared, _WIDTH)
+    kernel, _ = _row_kernel(prepared, _WIDTH)
     more = (kernel @ left @ kernel) / (kernel @ weight @ kernel + _PRIOR_WEIGHT)
     return np.asarray(trend + (more + more.T) / 2, dtype=np.float64)
 
@@ -49,27 +51,30 @@ def shrunk_to_readings(
 ) -> NDArray[np.float64]:
     """(N, N) ``distance`` with measured links moved towards their own readings.
 
-    error: deviation (log units) of readings from distances that did not see them; noise: that of a reading. What
+    error: deviation (log units) of readings from distances that did not see them, 0 where not known, and then the
+    readings are kept; noise: that of a reading. What
     is not noise is the link's own length, so the reading counts 1 - noise^2 / error^2 (James and Stein 1961),
     and the distance the rest. Where pairs similar to a link, its own reading aside, are a fifth below it in
-    the logarithm, it is a disturbed one and they take its place.
+    the logarithm, and far more than similar rows differ, it is a disturbed one and they take its place.
     """
-    share = max(0.0, 1.0 - (noise / error) ** 2) if error > 0 else 0.0
+    share = max(0.0, 1.0 - (noise / error) ** 2) if error > 0 else 1.0
     weight = prepared.measured.astype(np.float64)
     reading = np.log(prepared.distance + LEAST_DISTANCE)
     centre = (reading * weight).sum() / max(weight.sum(), 1.0)
     log_distance = np.where(prepared.measured, reading - centre, 0.0)
-    kernel = _row_kernel(prepared, _EXCESS_WIDTH)
+    kernel, floor = _row_kernel(prepared, _EXCESS_WIDTH)
+    excess = max(_EXCESS, _EXCESS_OF_ROWS * floor)
     own = (1.0 + kernel**2) * weight
     support = kernel @ weight @ kernel - own
     enough = prepared.measured & (support > _ENOUGH_WEIGHT)
     others = (kernel @ log_distance @ kernel - own * log_distance) / np.where(enough, support, 1.0) + centre
-    reading = np.where(enough & (reading - others > _EXCESS), others, reading)
+    reading = np.where(enough & (reading - others > excess), others, reading)
     blended = share * reading + (1.0 - share) * np.log(distance + LEAST_DISTANCE)
     result = np.where(prepared.measured, np.maximum(np.exp(blended) - LEAST_DISTANCE, 0.0), distance)
     return np.asarray((result + result.T) / 2, dtype=np.float64)
 
 
-def _row_kernel(prepared: Prepared, width: float) -> NDArray[np.float64]:
+def _row_kernel(prepared: Prepared, width: float) -> tuple[NDArray[np.float64], float]:
+    """(N, N) similarity of two hosts' rows, 0 to 1, and how much (log units) the most similar two of a host differ."""
     difference, floor = row_differences(prepared)
-    return np.asarray(np.exp(-0.5 * (difference / (width * floor)) ** 2))
+    return np.asarray(np.exp(-0.5 * (difference / (width * floor)) ** 2)), floor
