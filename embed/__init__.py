@@ -7,6 +7,7 @@
     methods        the denoisers behind one Protocol, each from `estimates` and `coordinates`
     estimates/     blocks, trees and kriging, which keep the racks; heights, which are what single hosts add
     coordinates/   the embedding: starts, Adam, and the array library (numpy or torch)
+    small          small fleets: which cap, decided by hiding each pair in turn
     mix            one distance of several candidates
     interval       how sure a distance is
     fit            all of these in order
