@@ -44,7 +44,7 @@ _FEWEST_AT_ONCE = 128
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Trial:
+class Trial:
     """What the held-out pairs decided: the mix for the final run, their errors (log), and their doubt."""
 
     mix: Mix
@@ -84,10 +84,7 @@ def fit_embedding(distance_s: NDArray[np.float64], *, options: EmbedOptions, see
     heights = (
         fit.heights if own or not candidates.heights.any() else candidates.heights - candidates.heights.min()
     )
-    distance = mixed(candidates, trial.mix)
-    if cap >= LOOSE_CAP and options.method == "ensemble":
-        capped = winsorise(ordered, factor=cap)
-        distance = shrunk_to_readings(capped, distance, error=trial.mix.noise, noise=noise)
+    distance = finished(ordered, candidates, trial.mix, options, noise=noise)
     factor = interval_factor(trial.error, trial.doubt, candidates.spread, noise=trial.mix.noise)
     back = np.argsort(order)
     both = np.ix_(back, back)
@@ -105,6 +102,17 @@ def fit_embedding(distance_s: NDArray[np.float64], *, options: EmbedOptions, see
         converged=fit.converged,
         unidentified=unidentified_pairs(prepared.measured),
     )
+
+
+def finished(
+    ordered: Prepared, candidates: Candidates, mix: Mix, options: EmbedOptions, *, noise: float
+) -> NDArray[np.float64]:
+    """(N, N) distances of a mix; in the wide area measured links keep what of their readings is no ``noise``."""
+    distance = mixed(candidates, mix)
+    if options.winsorise < LOOSE_CAP or options.method != "ensemble":
+        return distance
+    capped = winsorise(ordered, factor=options.winsorise)
+    return shrunk_to_readings(capped, distance, error=mix.noise, noise=noise)
 
 
 def fitting_cap(
@@ -138,20 +146,20 @@ def fitting_cap(
 
 def run(
     ordered: Prepared, options: EmbedOptions, *, seed: int, tried: Tried | None = None
-) -> tuple[Candidates, _Trial]:
+) -> tuple[Candidates, Trial]:
     """The candidates of a matrix in canonical order, and how well a second run predicts pairs hidden from it.
 
     The two runs are independent, and in a large fleet they are concurrent. ``tried``: folds in place of the second run.
     """
     denoiser = DENOISERS[options.method]
     if tried is not None:
-        return denoiser(ordered, options=options, seed=seed), _judged_in_turn(tried, ordered)
+        return denoiser(ordered, options=options, seed=seed), judged_in_turn(tried, ordered)
     hidden = hold_out(ordered.measured, share=options.held_out, seed=seed)
     scored = np.triu(hidden) & (ordered.distance > 0)
     rest = without(ordered, hidden)
     if int(scored.sum()) < _FEWEST_HELD_OUT or not rest.distance.any():
         candidates = denoiser(ordered, options=options, seed=seed)
-        return candidates, _Trial(
+        return candidates, Trial(
             mix=choose(candidates, ordered.distance, np.zeros_like(hidden)),
             median_relative_error=None,
             error=np.zeros(0),
@@ -161,7 +169,7 @@ def run(
     def whole() -> Candidates:
         return with_coordinates(denoiser(ordered, options=options, seed=seed), options=options, seed=seed)
 
-    def trial() -> _Trial:
+    def trial() -> Trial:
         return _judged(denoiser(rest, options=options, seed=seed), ordered, scored)
 
     if len(hidden) < _FEWEST_AT_ONCE or resolve(options.backend) != "numpy":
@@ -171,7 +179,7 @@ def run(
         return whole(), judged.result()
 
 
-def _judged(trial: Candidates, ordered: Prepared, scored: NDArray[np.bool_]) -> _Trial:
+def _judged(trial: Candidates, ordered: Prepared, scored: NDArray[np.bool_]) -> Trial:
     """Errors of the scored pairs, each under the mix that the other half of them chose."""
     first = np.zeros_like(scored)
     rows, columns = np.nonzero(scored)
@@ -181,7 +189,7 @@ def _judged(trial: Candidates, ordered: Prepared, scored: NDArray[np.bool_]) -> 
         mix = choose(trial, ordered.distance, chosen_by)
         guess[judged] = mixed_at(trial, mix, judged)
     truth = ordered.distance[scored]
-    return _Trial(
+    return Trial(
         mix=choose(trial, ordered.distance, scored),
         median_relative_error=float(median(np.abs(guess[scored] - truth) / truth)),
         error=np.log(truth / np.maximum(guess[scored], 1e-9)),
@@ -189,8 +197,8 @@ def _judged(trial: Candidates, ordered: Prepared, scored: NDArray[np.bool_]) -> 
     )
 
 
-def _judged_in_turn(tried: Tried, ordered: Prepared) -> _Trial:
-    """The same of pairs hidden in turn. The noise is known from the first pair on; a median error from five on."""
+def judged_in_turn(tried: Tried, ordered: Prepared) -> Trial:
+    """What pairs hidden in turn decided. The noise is known from the first pair on; a median error from five on."""
     trial = _judged(tried.candidates, ordered, tried.hidden)
     trial = replace(trial, mix=replace(trial.mix, noise=1.4826 * float(median(np.abs(trial.error)))))
     if len(trial.error) >= _FEWEST_HELD_OUT:

@@ -16,7 +16,7 @@ from netprobe.cluster.distances.pairs import ends_of
 
 _GAIN = 1e-9
 _ROUNDS = 20
-_CELLS_AT_ONCE = 100_000
+_CELLS_AT_ONCE = 200_000
 """That stay in a processor's cache."""
 _SHRINK = 8
 """Tables lose the groups that are gone when they are this part of all."""
@@ -61,51 +61,75 @@ def joined_scores(log_distances: LogDistances, values: NDArray[np.float64]) -> N
     if len(values) > at_once:
         parts = [values[start : start + at_once] for start in range(0, len(values), at_once)]
         return np.concatenate([joined_scores(log_distances, part) for part in parts])
-    first, second = (ends[log_distances.measured] for ends in ends_of(n))
     values = values - values.mean(axis=1, keepdims=True)
     spread = np.sqrt((values**2).sum(axis=1))
     best = np.zeros(len(values))
     rows = np.flatnonzero(spread > 0)
     pairs = values.shape[1]
-    counts, sums = np.zeros((len(rows), n, n)), np.zeros((len(rows), n, n))
-    counts[:, first, second] = counts[:, second, first] = 1.0
-    sums[:, first, second] = sums[:, second, first] = values[rows]
+    size = n * (n - 1) // 2
+    # Condensed, and one more cell that stands for the diagonal.
+    counts, sums = np.zeros((len(rows), size + 1)), np.zeros((len(rows), size + 1))
+    counts[:, :-1][:, log_distances.measured] = 1.0
+    sums[:, :-1][:, log_distances.measured] = values[rows]
     count, inside = np.zeros(len(rows)), np.zeros(len(rows))
+    ends, cells = ends_of(n), _cells_of(n)
     alive, steps = np.ones((len(rows), n), dtype=bool), 0
     while len(rows):
-        within, inner = count[:, None, None] + counts, inside[:, None, None] + sums
+        # Only pairs of groups with a measured pair are looked at: at first few of all are.
+        at = np.flatnonzero(counts)
+        starts = np.searchsorted(at, np.arange(len(rows) + 1) * counts.shape[1])
+        matrix = np.repeat(np.arange(len(rows)), np.diff(starts))
+        within, inner = count[matrix] + counts.ravel()[at], inside[matrix] + sums.ravel()[at]
         between = pairs - within
         with np.errstate(divide="ignore", invalid="ignore"):
             value = (-inner / between - inner / within) * np.sqrt(within * between / pairs)
-        value[(counts == 0) | (between <= 0)] = -np.inf
-        place = value.reshape(len(rows), -1).argmax(axis=1)
-        here = np.arange(len(rows))
-        one, other = np.divmod(place, counts.shape[1])
-        score = value[here, one, other] / spread[rows]
-        more = score > best[rows] + _GAIN
+        value[between <= 0] = -np.inf
+        highest = np.full(len(rows), -np.inf)
+        some = np.diff(starts) > 0
+        highest[some] = np.maximum.reduceat(value, starts[:-1][some]) if some.any() else -np.inf
+        score = highest / spread[rows]
+        more = np.flatnonzero(score > best[rows] + _GAIN)
         best[rows[more]] = score[more]
-        here, rows, one, other = here[more], rows[more], one[more], other[more]
-        count, inside, counts, sums = (
-            within[here, one, other],
-            inner[here, one, other],
-            counts[here],
-            sums[here],
-        )
+        reached = np.flatnonzero(value == highest[matrix])
+        # Of several as high the first: written last.
+        place = np.zeros(len(rows), dtype=np.intp)
+        place[matrix[reached[::-1]]] = reached[::-1]
+        place = place[more]
+        cell = at[place] - more * counts.shape[1]
+        one, other = ends[0][cell], ends[1][cell]
+        count, inside = within[place], inner[place]
+        if len(more) < len(rows):
+            rows, counts, sums, alive = rows[more], counts[more], sums[more], alive[more]
         here = np.arange(len(rows))
+        kept, gone = cells[one], cells[other]
         for table in (counts, sums):
-            table[here, one] += table[here, other]
-            table[here, :, one] += table[here, :, other]
-            table[here, one, one] = 0.0
-            table[here, other] = table[here, :, other] = 0.0
+            table[here[:, None], kept] += table[here[:, None], gone]
+            table[here[:, None], gone] = 0.0
+            table[:, -1] = 0.0
         # Each matrix has been joined as often as every other: what is left of all is of one size.
-        alive, steps = alive[more], steps + 1
+        steps += 1
         alive[here, other] = False
         if len(rows) and steps >= alive.shape[1] // _SHRINK:
             left = np.nonzero(alive)[1].reshape(len(rows), -1)
-            at = here[:, None, None], left[:, :, None], left[:, None, :]
-            counts, sums = counts[at], sums[at]
+            smaller = ends_of(left.shape[1])
+            chosen = cells[left[:, smaller[0]], left[:, smaller[1]]]
+            nothing = np.zeros((len(rows), 1))
+            counts, sums = (
+                np.concatenate([np.take_along_axis(table, chosen, axis=1), nothing], axis=1)
+                for table in (counts, sums)
+            )
+            ends, cells = smaller, _cells_of(left.shape[1])
             alive, steps = np.ones(left.shape, dtype=bool), 0
     return best
+
+
+def _cells_of(n: int) -> NDArray[np.intp]:
+    """(n, n) places of pairs in the condensed order; those of the diagonal are one behind the last."""
+    size = n * (n - 1) // 2
+    cells = np.full((n, n), size)
+    first, second = ends_of(n)
+    cells[first, second] = cells[second, first] = np.arange(size)
+    return cells
 
 
 class _Score:
