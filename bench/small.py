@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
-from _datacentre import CELLS, CHOOSING, PLACEMENTS, REPORTED, make_fleet, paia
+from _datacentre import CELLS, CHOOSING, PLACEMENTS, REPORTED, Cell, Placement, make_fleet, paia
 from _real import (
     SOURCES,
     Draw,
@@ -27,7 +27,7 @@ from _tables import heading, table
 from netprobe.core.errors import InputError
 from netprobe.embed import EmbedOptions, fit_embedding
 from netprobe.plan import ring_cost, solve_ring
-from netprobe.plan.search.ring import MAX_EXACT_HOSTS
+from netprobe.plan.search.exact import MAX_EXACT_HOSTS
 
 COMPLETE_SIZES = (3, 4, 5, 6, 8, 10, 12, 16, 20, 30, 40)
 HIDDEN_SIZES = (6, 8, 10, 12, 16, 20, 30, 40)
@@ -79,7 +79,7 @@ def of_springs(folder: Path, choosing: bool, source: Source, n: int, draws: int)
     return np.concatenate([errors_of(matrix, one) for matrix, one in zip(found, ones)])
 
 
-def of_data_centre(n: int, choosing: bool, placement: str, cell: str, seed: int) -> tuple[float, ...]:
+def of_data_centre(n: int, choosing: bool, placement: Placement, cell: Cell, seed: int) -> tuple[float, ...]:
     """PAIA and median error (of the distance without noise) of the readings' mean and of the map."""
     fleet = make_fleet(
         n,
@@ -87,7 +87,7 @@ def of_data_centre(n: int, choosing: bool, placement: str, cell: str, seed: int)
         cell=cell,
         seed=seed + 1000 * choosing,
         family=CHOOSING if choosing else REPORTED,
-    )  # type: ignore[call-overload]
+    )
     pairs = np.triu_indices(n, 1)
     raw, found = (fleet.rtt_s + fleet.rtt_s.T) / 2, map_of(fleet.rtt_s)
     errors = (float(np.median(np.abs(one[pairs] / fleet.clean_s[pairs] - 1))) for one in (raw, found))
