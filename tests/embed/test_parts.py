@@ -166,7 +166,7 @@ def test_the_noise_of_a_mean_is_half_of_what_directions_differ_by() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "noise", "share"), [(0.0, 0.0, 0.0), (0.2, 0.1, 0.75), (0.1, 0.2, 0.0), (0.3, 0.0, 1.0)]
+    ("error", "noise", "share"), [(0.0, 0.0, 1.0), (0.2, 0.1, 0.75), (0.1, 0.2, 0.0), (0.3, 0.0, 1.0)]
 )
 def test_a_reading_counts_by_what_is_not_noise(error: float, noise: float, share: float) -> None:
     """Two racks without a disturbed link: each reading moves its distance by its share, in the logarithm."""
