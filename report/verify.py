@@ -53,7 +53,8 @@ def verify_text(result: Verify) -> str:
         interval = "" if found.low is None else f" (95 %: {found.low:.2f} to {found.high:.2f})"
         lines.append(f"speed-up {against}: {found.ratio:.2f}x{interval}: {_WORDS[found.verdict]}")
     if found.predicted_ratio is not None and _by_capacity(result):
-        latency = "" if _by(result).get("latency") is True else "; latency is not in it (give --map too)"
+        hint = "" if any(one.kind == "schedule" for one in result.orders) else " (give --map too)"
+        latency = "" if _by(result).get("latency") is True else f"; latency is not in it{hint}"
         lines.append(
             f"predicted by the measured capacities of hosts and uplinks: {found.predicted_ratio:.2f}x{latency}"
         )
