@@ -8,21 +8,18 @@ the uplinks of outer tiers are left out.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.core.documents.capacity import Capacity, Resource
+from netprobe.core.documents.capacity import Capacity
 from netprobe.core.errors import InputError
 from netprobe.plan.costs.link import RankOrders
 from netprobe.plan.costs.model import CostModel
 from netprobe.plan.schedule.builders.rounds import Triple
+from netprobe.plan.simulate.network import pooled_rates
 
-ALIKE = 0.05
-"""Resources of a kind within so much of their median count as equal: no test of a second tells them apart."""
-LEAST_BYTES_PER_S = 1.0
-"""What carries less is taken to carry nothing that was measured."""
 MOST_CELLS = 1 << 19
 """Transfers of all orders together that are priced at once."""
 
@@ -93,19 +90,6 @@ def shared_time_s(model: CostModel, order: Sequence[str], capacity: Capacity, si
     """Seconds of ``size_bytes`` by ``model`` in ``order`` (host names). Raises InputError as ``SharedLinks``."""
     links = SharedLinks(model, order, capacity)
     return float(links.times_s(np.arange(len(order))[None], size_bytes)[0])
-
-
-def pooled_rates(resources: Iterable[Resource]) -> dict[str, float]:
-    """Bytes a second of each resource; equal ones of a kind get the median of their kind."""
-    by_kind: dict[str, dict[str, float]] = {}
-    for one in resources:
-        if one.bytes_per_s is not None and one.bytes_per_s >= LEAST_BYTES_PER_S:
-            by_kind.setdefault(one.kind, {})[one.id] = one.bytes_per_s
-    rates: dict[str, float] = {}
-    for read in by_kind.values():
-        middle = float(np.median(list(read.values())))
-        rates |= {name: middle if abs(rate / middle - 1) <= ALIKE else rate for name, rate in read.items()}
-    return rates
 
 
 def worst_uplink_crossings(order: Sequence[str], groups: Sequence[Sequence[str]]) -> int:

@@ -11,7 +11,8 @@ from netprobe.core.documents.capacity import Capacity, Resource
 from netprobe.core.documents.document import load_document
 from netprobe.core.errors import InputError
 from netprobe.plan.costs import cost_model
-from netprobe.plan.costs.shared_links import SharedLinks, pooled_rates, shared_time_s, worst_uplink_crossings
+from netprobe.plan.costs.shared_links import SharedLinks, shared_time_s, worst_uplink_crossings
+from netprobe.plan.simulate.network import pooled_rates
 
 GROUPS = [["a", "b"], ["c", "d"]]
 
