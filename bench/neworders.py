@@ -6,6 +6,8 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +27,7 @@ Matrix = NDArray[np.float64]
 CHOOSING, REPORTED = 30_000, 40_000
 """First seeds: the interval was chosen on the one series, and is reported on the other."""
 SIZES = (5, 6, 8, 10, 16, 24)
-ALGORITHMS = {"ring": 1, "chunked-ring": 1, "halving-doubling": 8}
-"""And the part of the matrices that each is tried on: annealing takes its time."""
+ALGORITHMS = ("ring", "chunked-ring", "halving-doubling")
 BASE_S = 1e-4
 
 
@@ -84,24 +85,34 @@ def is_new(plan: OrderPlan) -> bool:
     return plan.order != [host.name for host in plan.hosts]
 
 
-def noise_matrices(count: int, first: int) -> Iterator[tuple[str, int, Matrix]]:
-    """``count`` matrices of one distance and noise, over all sizes and kinds of noise."""
-    for number in range(count):
+def noise_matrices(count: int, first: int, skip: int = 0) -> Iterator[tuple[str, int, Matrix]]:
+    """``count`` matrices of one distance and noise, over all sizes and kinds of noise, after ``skip`` others."""
+    for number in range(skip, skip + count):
         kind = list(NOISES)[number % len(NOISES)]
         n = SIZES[number // len(NOISES) % len(SIZES)]
         yield kind, number, BASE_S * NOISES[kind](np.random.default_rng([first, number]), n)
 
 
-def noise_table(count: int, first: int, algorithms: Sequence[str]) -> None:
+def new_on_noise(algorithm: str, kind: str, number: int, rtt_s: Matrix) -> tuple[str, bool]:
+    """The kind of a matrix, and whether it got another order."""
+    return kind, is_new(planned(rtt_s, algorithm, number))
+
+
+def noise_table(count: int, first: int, algorithms: Sequence[str], *, skip: int, jobs: int) -> None:
     """How many of them got another order."""
-    heading("New orders on matrices of pure noise, 5 to 24 hosts, two readings a pair (at most 2.5 %)")
+    numbers = f"numbers {skip} to {skip + count - 1}"
+    heading(
+        f"New orders on matrices of pure noise, 5 to 24 hosts, two readings a pair, {numbers} (at most 2.5 %)"
+    )
     rows: list[tuple[object, ...]] = []
-    for algorithm in algorithms:
-        found, some = dict.fromkeys(NOISES, 0), count // ALGORITHMS[algorithm]
-        for kind, number, rtt in noise_matrices(some, first):
-            found[kind] += is_new(planned(rtt, algorithm, number))
-        total = sum(found.values())
-        rows.append((algorithm, some, *found.values(), total, f"{total / max(some, 1):.1%}"))
+    with ProcessPoolExecutor(jobs) as pool:
+        for algorithm in algorithms:
+            found = dict.fromkeys(NOISES, 0)
+            some = zip(*noise_matrices(count, first, skip))
+            for kind, new in pool.map(partial(new_on_noise, algorithm), *some):
+                found[kind] += new
+            total = sum(found.values())
+            rows.append((algorithm, count, *found.values(), total, f"{total / max(count, 1):.1%}"))
     table(["algorithm", "matrices", *NOISES, "new", "share"], rows)
 
 
@@ -142,13 +153,22 @@ def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--noise", type=int, default=400, help="matrices of noise")
+    parser.add_argument(
+        "--skip",
+        type=int,
+        default=0,
+        help="start after so many matrices: parts of a run too long for one sitting",
+    )
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="matrices at a time")
     parser.add_argument("--draws", type=int, default=50, help="draws of ten hosts")
     parser.add_argument("--algorithm", action="append", choices=list(ALGORITHMS))
     parser.add_argument("--choosing", action="store_true", help="the seeds that the interval was chosen on")
     parser.add_argument("--data", type=Path, default=os.environ.get("NETPROBE_DATA"))
     options = parser.parse_args()
     first = CHOOSING if options.choosing else REPORTED
-    noise_table(options.noise, first, options.algorithm or list(ALGORITHMS))
+    if options.noise > 0:
+        algorithms = options.algorithm or list(ALGORITHMS)
+        noise_table(options.noise, first, algorithms, skip=options.skip, jobs=options.jobs)
     if not options.draws:
         return
     if options.data is None:

@@ -14,7 +14,7 @@ from netprobe.core.documents.scan import Measurement, RttStatistics, Scan, Scann
 from netprobe.core.errors import HostsError, InputError, NothingMeasuredError
 from netprobe.core.hosts import Host, check_hosts, make_host
 from netprobe.core.text import listed
-from netprobe.core.units import Unit, unit_named
+from netprobe.core.units import Unit, count, unit_named
 from netprobe.formats.matrix import ForeignMatrix, ReadOptions, read_matrix
 from netprobe.formats.matrix.names import host_names
 from netprobe.formats.matrix.read import MAX_BYTES
@@ -58,7 +58,11 @@ def import_matrix(path: Path, *, options: ImportOptions | None = None) -> Scan:
         unit = _unit(readings, name, options.unit)
         hosts = _hosts(readings, options.hosts)
         matrices = _scaled(readings, unit.factor, transposed=options.transposed)
-        warnings = [*readings.notes, *_check_values(matrices["p50"], unit, hosts)]
+        warnings = [
+            *readings.notes,
+            *_check_values(matrices["p50"], unit, hosts),
+            *_one_direction_only(matrices["p50"], hosts),
+        ]
     except HostsError as error:
         raise HostsError(str(error), source=str(path)) from None
     except InputError as error:
@@ -145,12 +149,12 @@ def _unit(readings: ForeignMatrix, name: str, given: str | None) -> Unit:
 
 def _hosts(readings: ForeignMatrix, given: Sequence[Host] | None) -> list[Host]:
     """Hosts in the order of the rows. Raises InputError where the names or their number differ."""
-    count = len(readings.values)
+    size = len(readings.values)
     if readings.names is None:
         if given is None:
-            return [make_host(f"h{i}") for i in range(count)]
-        if len(given) != count:
-            raise InputError(f"has {count} rows without names, and there are {len(given)} hosts to name them")
+            return [make_host(f"h{i}") for i in range(size)]
+        if len(given) != size:
+            raise InputError(f"has {size} rows without names, and there are {len(given)} hosts to name them")
         return list(given)
     if given is not None:
         known = {host.name: host for host in given}
@@ -193,6 +197,20 @@ def _check_values(values: FloatMatrix, unit: Unit, hosts: Sequence[Host]) -> lis
     return []
 
 
+def _one_direction_only(values: FloatMatrix, hosts: Sequence[Host]) -> list[str]:
+    """A warning where pairs have one reading: a round trip is the same both ways, and nothing else need be."""
+    there = ~np.isnan(values)
+    links = np.argwhere(there & ~there.T)
+    if not len(links):
+        return []
+    first = ", ".join(f"{hosts[src].name} to {hosts[dst].name}" for src, dst in links[:3])
+    shown = f"{first} .." if len(links) > 3 else first
+    return [
+        f"{count(len(links), 'pair')} with a reading in one direction only ({shown}): it counts for both, which is "
+        "right for round trips; of one-way times and of goodput, measure the way back too"
+    ]
+
+
 def _scan(
     hosts: Sequence[Host],
     matrices: dict[str, FloatMatrix],
@@ -212,7 +230,7 @@ def _scan(
     return Scan(
         status="ok" if found == links else "partial",
         reason=reason,
-        hosts=[_scanned(host, int(count), 2 * (size - 1)) for host, count in zip(hosts, per_host)],
+        hosts=[_scanned(host, int(own), 2 * (size - 1)) for host, own in zip(hosts, per_host)],
         measurements=[measurement],
         rtt_s=RttStatistics(**{key: matrix if is_rtt else nothing for key, matrix in matrices.items()}),
         loss_ratio=nothing,

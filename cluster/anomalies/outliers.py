@@ -3,7 +3,9 @@
 A host's place is its group: what is expected of a pair is the typical distance of the two groups, or of the
 group itself. A host is named when most of its links are slower than that by one factor that other hosts do
 not show, or by one delay: a delay is not a factor of far links, and shows on the near ones. A link is named
-when it is slower than both its ends explain. The thresholds are multiples of the median absolute deviation (Hampel
+when it is slower than both its ends explain. Where many pairs differ by direction, as one-way times do, each direction
+is compared with all directions, and a link is slow where it is so both ways: the quick direction of other pairs
+says nothing against a pair that has none. The thresholds are multiples of the median absolute deviation (Hampel
 1974); the rules are netprobe's own.
 """
 
@@ -30,6 +32,8 @@ _LEAST_READINGS = 8
 _SAME_DELAY = 0.5
 # A block of two groups has a median of its own from so many readings on, and groups of so many hosts.
 _FEWEST_OF_A_BLOCK, _FEWEST_OF_A_GROUP = 6, 3
+# Where more than this share of the pairs measured both ways differ by direction, no single distance holds for a pair.
+_MANY_DIRECTED = 0.1
 # A link this much above what is expected counts as slower.
 _AGREES = 1.1
 
@@ -80,15 +84,16 @@ def find_outliers(raw_distance_s: NDArray[np.float64], labels: NDArray[np.int64]
     """
     raw = np.array(raw_distance_s, dtype=np.float64)
     np.fill_diagonal(raw, np.nan)
-    matrix = symmetric(raw)
+    pairs = asymmetric_pairs(raw)
+    matrix, ways = _distances(raw, pairs)
     positive = matrix[np.isfinite(matrix) & (matrix > 0)]
-    asymmetric = _asymmetric(raw, asymmetric_pairs(raw))
+    asymmetric = _asymmetric(raw, pairs)
     unplaced = is_sparse(raw) and len(np.unique(labels)) == 1  # near and far are not known
     if len(matrix) < 4 or not len(positive) or unplaced:
         return OutlierSet(hosts=(), links=(), asymmetric=asymmetric)
     floor = 1e-3 * median(positive)
-    log_distance = np.log(np.maximum(matrix, floor))
-    expected = _expected(log_distance, labels)
+    log_distance, log_ways = np.log(np.maximum(matrix, floor)), np.log(np.maximum(ways, floor))
+    expected = _expected(log_distance[None], labels)
     over = log_distance - expected
     terms = row_medians(over, none=0.0)
     same = labels[:, None] == labels[None, :]
@@ -97,22 +102,35 @@ def find_outliers(raw_distance_s: NDArray[np.float64], labels: NDArray[np.int64]
     excess = np.zeros(len(matrix))
     for slow in hosts:
         excess[slow.host] = slow.excess
-    over = log_distance - np.log(np.exp(expected) + excess[:, None] + excess[None, :])
-    terms = row_medians(over, none=0.0)
+    usual = np.exp(_expected(log_ways, labels))
+    over = log_ways - np.log(usual + excess[:, None] + excess[None, :])
+    terms = row_medians(np.concatenate(list(over), axis=1), none=0.0)
     over = over - terms[:, None] - terms[None, :]
     # Of an end with few readings its own term is a guess, and so is what it explains.
     vague = np.isfinite(log_distance).sum(axis=1) < min(_LEAST_READINGS, len(log_distance) - 1)
-    over[vague] = over[:, vague] = np.nan
+    over[:, vague] = over[:, :, vague] = np.nan
     return OutlierSet(hosts=hosts, links=_links(over), asymmetric=asymmetric)
 
 
-def _expected(log_distance: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(N, N) median log distance of each pair's kind: inside any group, or between two groups.
+def _distances(
+    raw: NDArray[np.float64], asymmetric: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(N, N) one distance a pair, and (D, N, N) what its links are judged by: that one, or each of two directions."""
+    both = np.isfinite(raw) & np.isfinite(raw.T)
+    if asymmetric.sum() <= _MANY_DIRECTED * both.sum():
+        matrix = symmetric(raw)
+        return matrix, matrix[None]
+    there = np.where(np.isnan(raw), raw.T, raw)
+    return np.sqrt(there * there.T), np.stack([raw, raw.T])
+
+
+def _expected(log_distances: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(N, N) median log distance of each pair's kind, of (D, N, N): inside any group, or between two groups.
 
     Groups too small to have a median of their own share that of all pairs inside, or all between.
     """
     first, second = ends_of(len(labels))
-    pairs = log_distance[first, second]
+    pairs = log_distances[:, first, second]
     known = np.isfinite(pairs)
     same = labels[first] == labels[second]
     usual = []
@@ -130,7 +148,7 @@ def block_medians(
     fewest: int = _FEWEST_OF_A_BLOCK,
     of_a_group: int = _FEWEST_OF_A_GROUP,
 ) -> NDArray[np.float64]:
-    """(k, k) median of the known ones of the (M,) pairs between two groups or inside one, NaN where few.
+    """(k, k) median of the known ones of the (.., M) pairs between two groups or inside one, NaN where few.
 
     pairs: condensed, in any unit, NaN where missing; labels: (N,). ``fewest`` readings make a median, of groups
     of ``of_a_group`` hosts at least.
@@ -139,7 +157,9 @@ def block_medians(
     k = len(sizes)
     first, second = ends_of(len(labels))
     known = np.isfinite(pairs)
-    ends = np.sort(np.stack([labels[first[known]], labels[second[known]]]), axis=0)
+    ends = np.sort(
+        np.stack([np.broadcast_to(labels[end], pairs.shape)[known] for end in (first, second)]), axis=0
+    )
     block, values = ends[0] * k + ends[1], pairs[known]
     # Sorted by block, and within a block by value, the median of each is in its middle.
     order = np.lexsort([values, block])
@@ -210,13 +230,15 @@ def _delayed(
 
 
 def _links(over: NDArray[np.float64]) -> tuple[OutlierLink, ...]:
-    first, second = ends_of(len(over))
-    values = over[first, second]
-    known = np.isfinite(values)
-    if not known.any():
+    """The pairs of which every known one of the (D, N, N) stands out of all of them."""
+    first, second = ends_of(over.shape[1])
+    each = over[:, first, second]
+    if not np.isfinite(each).any():
         return ()
-    values = values - median(values[known])
-    limit = max(np.log(_LINK_RATIO), _LINK_SIGMAS * _spread(values[known]))
+    each = each - median(each[np.isfinite(each)])
+    limit = max(np.log(_LINK_RATIO), _LINK_SIGMAS * _spread(each[np.isfinite(each)]))
+    values = np.fmin.reduce(each, axis=0)
+    known = np.isfinite(values)
     found = []
     for at in np.flatnonzero(known & (values > limit)).tolist():
         one, other = int(first[at]), int(second[at])

@@ -108,6 +108,16 @@ def test_holes_make_it_partial_and_name_the_hosts(tmp_path: Path) -> None:
         imported(tmp_path, "0 -\n- 0\n")
 
 
+def test_readings_of_one_direction_are_said_to_count_for_both(tmp_path: Path) -> None:
+    rows = "src,dst,rtt\na,b,10\na,c,20\nd,a,30\nc,b,40\nb,c,41\n"
+    (warning,) = imported(tmp_path, rows, unit="us").warnings
+    assert "3 pairs" in warning and "a to b" in warning and "d to a" in warning and "c to b" not in warning
+    assert imported(tmp_path, "host,a,b,c\na,0,1,-\nb,1,0,-\nc,-,-,0\n", unit="us").warnings == []
+    # Half a table says so in its own words.
+    (note,) = imported(tmp_path, "host,a,b,c\na,,1,2\nb,,,3\nc,,,\n", unit="us").warnings
+    assert "half of the table" in note
+
+
 def test_hosts_name_the_rows_of_a_bare_matrix_and_label_a_named_one(tmp_path: Path) -> None:
     hosts = [make_host(name, labels={"rack": name * 2}) for name in ("c", "a", "b")]
     bare = imported(tmp_path, "0 1 2\n1 0 3\n2 3 0\n", hosts=hosts)

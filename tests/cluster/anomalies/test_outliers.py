@@ -32,6 +32,37 @@ def test_where_nothing_stands_out_nothing_is_named(seed: int) -> None:
     assert find_outliers(flat, np.zeros(16, dtype=np.int64)).hosts == ()
 
 
+@pytest.mark.parametrize("hosts", range(4, 13))
+def test_in_a_directed_cycle_no_link_is_slow_and_both_ways_slow_is_named(hosts: int) -> None:
+    rtt = np.full((hosts, hosts), 50.0)
+    rtt[np.arange(hosts), (np.arange(hosts) + 1) % hosts] = 10.0
+    labels = np.zeros(hosts, dtype=np.int64)
+    found = find_outliers(rtt, labels)
+    assert (found.hosts, found.links) == ((), ())
+    assert len(found.asymmetric) == hosts
+    one_way = rtt.copy()
+    one_way[0, 2] = 400.0
+    assert find_outliers(one_way, labels).links == ()
+    assert (0, 2) in [(link.src, link.dst) for link in find_outliers(one_way, labels).asymmetric]
+    if hosts >= 6:
+        rtt[0, 2] = rtt[2, 0] = 250.0
+        found = find_outliers(rtt, labels)
+        assert [(link.first, link.second) for link in found.links] == [(0, 2)]
+        assert found.links[0].ratio == pytest.approx(5.0)
+
+
+def test_a_slow_host_of_one_way_times_is_named_in_any_unit() -> None:
+    rtt = np.full((10, 10), 50.0)
+    rtt[np.arange(10), (np.arange(10) + 1) % 10] = 20.0
+    rtt[4] *= 3
+    rtt[:, 4] *= 3
+    for unit in (1.0, 1e-6):
+        found = find_outliers(rtt * unit, np.zeros(10, dtype=np.int64))
+        assert [slow.host for slow in found.hosts] == [4]
+        assert found.hosts[0].ratio == pytest.approx(3.0)
+        assert found.links == ()
+
+
 def test_two_sick_hosts_are_named_the_worse_first_in_any_unit_and_with_holes() -> None:
     rtt, rack = rack_rtt((8, 8), 1, noise=0.02, missing=0.2)
     for host, excess in ((3, 1e-3), (12, 4e-3)):
