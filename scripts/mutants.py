@@ -1,22 +1,25 @@
 """Mutation testing of one folder: is a fault that anybody could have made noticed by the folder's tests?
 
-    make mutants FOLDER=embed [MUTANTS_ARGS='--count 60 --seed 1 --parallel 2 --limit 120']
+    make mutants FOLDER=embed [MUTANTS_ARGS='--count 60 --seed 1 --parallel 2']
 
 In copies of the tree, one change at a time is made to the folder's code. Which one is drawn: first the kind of
-change, each as likely as any other, then the place. The folder's tests are run on it, first those that call the
-changed function (found in one traced run), cheapest first, up to the first failure, then all others. A mutant is
-killed when a test fails or the time is up. Survivors are listed with their place and difference; those of which no
-test can tell (equivalent ones) are named in docs/contributing/mutants.md.
+change, each as likely as any other, then the place. The folder's tests are run on it up to the first failure, those
+that call the changed function (found in one traced run) first, cheapest first; then those that could be reached
+by it otherwise: of a file that shares what it made with one of the first, or that start a process.
+A mutant is killed when a test fails or takes far longer than it took. Survivors are listed with their place and
+difference; for those that no test can tell scripts/mutants_equivalent.json has a reason, found again by the path
+and the difference, wherever the line has moved.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
+import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -27,23 +30,31 @@ from pathlib import Path
 from queue import Queue
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-import contextlib
-
+from mutants_trace import TRACED  # type: ignore[import-not-found]
 from mutations import Mutation, mutations_of  # type: ignore[import-not-found]
 
 ROOT = Path(__file__).resolve().parent.parent
 DESELECTED = "not lab and not long"
+LABS = ("tests/integration/", "tests/repository/")
+"""Their tests start labs, or look at the text of the code."""
 LINES_A_MUTANT = 3
 """Of the difference, in the list of the survivors."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Test:
-    """A test of the folder: what it took, and the functions that it called, as "path:first line"."""
+    """A test of the folder: what it took, the functions that it called, as "path:first line", and whether it starts
+    a process, of which nothing more is known."""
 
     name: str
     seconds: float
     functions: frozenset[str]
+    starts: bool
+
+    @property
+    def file(self) -> str:
+        """That it stands in."""
+        return self.name.split("::")[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +67,16 @@ class Verdict:
 
 
 def tests_of(folder: str) -> list[str]:
-    """Folders of the tests of a folder."""
-    return [f"tests/{folder}"]
+    """The tests of a folder; of a part of a layer (probe/agent) also the test files elsewhere that import it."""
+    dotted = re.compile(rf"\bnetprobe\.{folder.replace('/', '[.]')}\b")
+    own = f"tests/{folder}"
+    if "/" not in folder:
+        return [own]
+    files = (path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "tests").rglob("test_*.py")))
+    others = [
+        f for f in files if not f.startswith((f"{own}/", *LABS)) and dotted.search((ROOT / f).read_text())
+    ]
+    return [own, *others]
 
 
 def copy_of_tree(to: Path) -> Path:
@@ -74,37 +93,41 @@ def copy_of_tree(to: Path) -> Path:
     return to
 
 
-def pytest_in(tree: Path, arguments: list[str], limit_s: float, **more: str) -> int | None:
-    """The exit code of pytest in a copy of the tree; None when its time was up. Nothing that it started is left."""
-    env = {**os.environ, "PYTHONPATH": f"{tree}{os.pathsep}{tree / 'scripts'}", "PYTHONHASHSEED": "0", **more}
-    argv = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--no-header", *arguments]
-    with (tree / "pytest.log").open("wb") as log:
-        running = subprocess.Popen(argv, cwd=tree, env=env, stdout=log, stderr=log, start_new_session=True)
-        try:
-            return running.wait(limit_s)
-        except subprocess.TimeoutExpired:
-            return None
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(running.pid, signal.SIGKILL)
-            running.wait()
+class Tree:
+    """A copy of the tree with a process beside it that runs pytest there."""
+
+    def __init__(self, path: Path, folder: str) -> None:
+        self.path = copy_of_tree(path)
+        search = f"{path}{os.pathsep}{path / 'scripts'}"
+        env = {**os.environ, "PYTHONPATH": search, "PYTHONHASHSEED": "0", "MUTANTS_OF": folder}
+        self.server = subprocess.Popen(
+            [sys.executable, str(path / "scripts/mutants_server.py")],
+            cwd=path, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
+        )  # fmt: skip
+
+    def pytest(self, arguments: list[str], seconds: dict[str, float], most: float | None) -> int | None:
+        """The exit code of a run, stopped at the first failure; None when a test's time, or ``most``, was up."""
+        assert self.server.stdin is not None and self.server.stdout is not None
+        self.server.stdin.write(json.dumps({"arguments": arguments, "seconds": seconds, "most": most}) + "\n")
+        code = json.loads(self.server.stdout.readline())
+        assert code is None or isinstance(code, int)
+        return code
+
+    def close(self) -> None:
+        """End the process."""
+        assert self.server.stdin is not None
+        self.server.stdin.close()
+        self.server.wait()
 
 
-def traced(tree: Path, folder: str) -> list[Test]:
+def traced(tree: Tree, folder: str) -> list[Test]:
     """Every test of the folder, run once. Raises SystemExit where the tests fail without any change."""
-    out = tree / "traced.json"
-    code = pytest_in(
-        tree,
-        ["-p", "mutants_trace", "-m", DESELECTED, *tests_of(folder)],
-        1800,
-        MUTANTS_OUT=str(out),
-        MUTANTS_OF=folder,
-    )
+    code = tree.pytest(["-p", "mutants_trace", "-m", DESELECTED, *tests_of(folder)], {}, 1800)
     if code != 0:
-        raise SystemExit(
-            f"the tests of {folder} fail as they are:\n{(tree / 'pytest.log').read_text()[-3000:]}"
-        )
-    return [Test(name=name, seconds=s, functions=frozenset(f)) for name, s, f in json.loads(out.read_text())]
+        log = (tree.path / "pytest.log").read_text()
+        raise SystemExit(f"the tests of {folder} fail as they are:\n{log[-3000:]}")
+    found = json.loads((tree.path / TRACED).read_text())
+    return [Test(name=name, seconds=s, functions=frozenset(f), starts=p) for name, s, f, p in found]
 
 
 def drawn(tree: Path, folder: str, count: int, seed: int) -> list[Mutation]:
@@ -125,21 +148,34 @@ def drawn(tree: Path, folder: str, count: int, seed: int) -> list[Mutation]:
     return chosen
 
 
-def tried(mutation: Mutation, tree: Path, tests: list[Test], limit_s: float) -> Verdict:
+def in_order(mutation: Mutation, tests: list[Test]) -> tuple[list[Test], list[Test]]:
+    """The tests that call the changed function, and the others that it could reach; the quickest first."""
+    inside = mutation.function.endswith(":0")  # outside of any function: when the file is imported
+
+    def calls(test: Test) -> bool:
+        if inside:
+            return any(function.startswith(f"{mutation.path}:") for function in test.functions)
+        return mutation.function in test.functions
+
+    quickest = sorted(tests, key=lambda test: test.seconds)
+    calling = [test for test in quickest if calls(test)]
+    files = {test.file for test in calling}
+    others = [t for t in quickest if not calls(t) and (inside or t.starts or t.file in files)]
+    return calling, others
+
+
+def tried(mutation: Mutation, tree: Tree, tests: list[Test], limit_s: float) -> Verdict:
     """What the tests say of a mutation, in a copy of the tree that nothing else uses meanwhile."""
-    path = tree / mutation.path
+    path = tree.path / mutation.path
     original = path.read_text(encoding="utf-8")
-    calling = sorted((t for t in tests if mutation.function in t.functions), key=lambda t: t.seconds)
-    others = sorted((t for t in tests if mutation.function not in t.functions), key=lambda t: t.seconds)
-    end = time.monotonic() + limit_s
     changed = mutation.difference(original, LINES_A_MUTANT)
     path.write_text(mutation.applied(original), encoding="utf-8")
     remove_compiled(path)
     try:
-        for some in filter(None, (calling, others)):
-            names = tree / "names.txt"
+        for some in filter(None, in_order(mutation, tests)):
+            names = tree.path / "names.txt"
             names.write_text("\n".join(test.name for test in some) + "\n", encoding="utf-8")
-            code = pytest_in(tree, [f"@{names}"], max(end - time.monotonic(), 5.0))
+            code = tree.pytest([f"@{names}"], {test.name: test.seconds for test in some}, limit_s)
             if code != 0:
                 return Verdict(mutation=mutation, by="time" if code is None else "a test", difference=changed)
         return Verdict(mutation=mutation, by=None, difference=changed)
@@ -154,6 +190,17 @@ def remove_compiled(path: Path) -> None:
         compiled.unlink(missing_ok=True)
 
 
+def reasons() -> dict[tuple[str, str], str]:
+    """Why no test can tell a change, by its path and its difference without the spaces."""
+    known = json.loads((ROOT / "scripts/mutants_equivalent.json").read_text(encoding="utf-8"))
+    return {(one["path"], plain("\n".join(one["change"]))): one["reason"] for one in known}
+
+
+def plain(difference: str) -> str:
+    """Without the spaces, which a formatter may change."""
+    return "".join(difference.split())
+
+
 def main() -> None:
     """Draw, try, and print."""
     parser = argparse.ArgumentParser(
@@ -164,44 +211,61 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--parallel", type=int, default=2)
     parser.add_argument(
-        "--limit", type=float, default=120.0, help="seconds of a mutant, then it counts as killed"
+        "--limit", type=float, default=400.0, help="seconds of all tests of a mutant, at most"
     )
     asked = parser.parse_args()
     folder = asked.folder.strip("/")
-    with tempfile.TemporaryDirectory(prefix="netprobe-mutants-") as place:
-        free: Queue[Path] = Queue()
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="netprobe-mutants-") as place, contextlib.ExitStack() as stack:
+        free: Queue[Tree] = Queue()
         for number in range(asked.parallel):
-            free.put(copy_of_tree(Path(place) / str(number) / "netprobe-tree"))
+            tree = Tree(Path(place) / str(number) / "netprobe-tree", folder)
+            stack.callback(tree.close)
+            free.put(tree)
         tree = free.get()
-        mutations = drawn(tree, folder, asked.count, asked.seed)
+        mutations = drawn(tree.path, folder, asked.count, asked.seed)
         if not mutations:
             raise SystemExit(f"{folder} holds nothing to change")
         tests = traced(tree, folder)
         free.put(tree)
         took = sum(test.seconds for test in tests)
-        print(
-            f"{folder}: {len(tests)} tests in {took:.0f} s; {len(mutations)} mutants of seed {asked.seed}",
-            flush=True,
-        )
+        about = f"{len(tests)} tests in {took:.0f} s; {len(mutations)} mutants of seed {asked.seed}"
+        print(f"{folder}: {about}", flush=True)
 
         def one(mutation: Mutation) -> Verdict:
             mine = free.get()
+            start = time.monotonic()
             try:
                 verdict = tried(mutation, mine, tests, asked.limit)
             finally:
                 free.put(mine)
-            print("survived" if verdict.by is None else f"killed by {verdict.by}", mutation, flush=True)
+            how = "survived" if verdict.by is None else f"killed by {verdict.by}"
+            print(f"{how} in {time.monotonic() - start:.1f} s: {mutation}", flush=True)
+            if verdict.by is None:
+                print(verdict.difference, flush=True)
             return verdict
 
         with ThreadPoolExecutor(asked.parallel) as pool:
             verdicts = list(pool.map(one, mutations))
-    survivors = [verdict for verdict in verdicts if verdict.by is None]
-    for verdict in survivors:
-        print(f"\n{verdict.mutation}\n{verdict.difference}")
-    killed = len(verdicts) - len(survivors)
+    summarize(folder, verdicts, asked.seed, (time.monotonic() - began) / 60)
+
+
+def summarize(folder: str, verdicts: list[Verdict], seed: int, minutes: float) -> None:
+    """Print the survivors, and a row of the table of docs/figures.md."""
+    why = reasons()
+    equivalent = 0
+    for verdict in verdicts:
+        if verdict.by is None:
+            reason = why.get((verdict.mutation.path, plain(verdict.difference)))
+            equivalent += reason is not None
+            print(f"\n{verdict.mutation}: {reason or 'OPEN'}\n{verdict.difference}")
+    killed = sum(verdict.by is not None for verdict in verdicts)
     late = sum(verdict.by == "time" for verdict in verdicts)
+    print("\n| folder | mutants | killed | by the time | equivalent | open | share killed | minutes | seed |")
+    left = len(verdicts) - killed - equivalent
     print(
-        f"\n{folder}: {killed} of {len(verdicts)} killed ({killed / len(verdicts):.0%}), {late} of them by the time"
+        f"| `{folder}` | {len(verdicts)} | {killed} | {late} | {equivalent} | {left} "
+        f"| {killed / len(verdicts):.0%} | {minutes:.1f} | {seed} |"
     )
 
 

@@ -1,4 +1,5 @@
-"""A plugin of pytest for scripts/mutants.py: which functions of a folder each test calls, and what it takes."""
+"""A plugin of pytest for scripts/mutants.py: which functions of a folder each
+test calls, what it takes, and whether it starts a process."""
 
 from __future__ import annotations
 
@@ -12,7 +13,19 @@ from pathlib import Path
 
 import pytest
 
-_tests: list[tuple[str, float, list[str]]] = []
+TRACED = "traced.json"
+STARTS = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec")
+
+_tests: list[tuple[str, float, list[str], bool]] = []
+_started: list[str] = []
+
+
+def _on_event(event: str, _arguments: object) -> None:
+    if event in STARTS:
+        _started.append(event)
+
+
+sys.addaudithook(_on_event)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -30,6 +43,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         if inside in code.co_filename:
             called.add((code.co_filename, code.co_firstlineno))
 
+    _started.clear()
     began = time.monotonic()
     sys.settrace(trace)
     threading.settrace(trace)
@@ -44,10 +58,9 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         path = Path(name).resolve()
         if path.is_relative_to(root):
             names.append(f"{path.relative_to(root).as_posix()}:{line}")
-    _tests.append((item.nodeid, time.monotonic() - began, sorted(names)))
+    _tests.append((item.nodeid, time.monotonic() - began, sorted(names), bool(_started)))
 
 
 def pytest_sessionfinish() -> None:
     """Write what the tests called."""
-    if "MUTANTS_OUT" in os.environ:
-        Path(os.environ["MUTANTS_OUT"]).write_text(json.dumps(_tests), encoding="utf-8")
+    Path(TRACED).write_text(json.dumps(_tests), encoding="utf-8")
