@@ -37,7 +37,9 @@ _FEWEST_HELD_OUT = 5
 _MUCH_BETTER = 0.8
 _FEWEST_FOR_A_CAP = 20
 _ENOUGH_FOR_A_CAP = 256
-# Folds cost a run each, and so many hosts with so few readings are a data centre's budget.
+# Folds decide better than one tenth does, and cost a run each: up to so many hosts seconds at most.
+_ALWAYS_IN_TURN = 60
+# So many hosts with so few readings are a data centre's budget.
 _MOST_IN_TURN = 64
 # In a smaller fleet the interpreter is the bottleneck, and two threads wait for each other.
 _FEWEST_AT_ONCE = 128
@@ -123,18 +125,23 @@ def fitting_cap(
     A cap rests on the ultrametric inequality. Where it does not hold, at all as between cities, the cap
     itself spoils the distances, and block smoothing with a loose one predicts hidden pairs far better.
 
-    noise: see `small_cap`, which decides where the hidden pairs are too few, and whose folds are the second result.
+    noise: see `small_cap`, which decides for fleets of up to 60 hosts, and up to 64 where the hidden pairs are too few;
+    its folds are the second result.
     """
     if options.method == "plink" or options.winsorise >= LOOSE_CAP or options.held_out == 0.0:
         return options.winsorise, None
     n = len(ordered.distance)
+    if n < 3:
+        return options.winsorise, None
+    if n <= _ALWAYS_IN_TURN:
+        return small_cap(ordered, options, noise=noise, seed=seed)
     some = np.unique(np.linspace(0, n - 1, min(n, _ENOUGH_FOR_A_CAP)).round().astype(np.intp))
     part = reordered(ordered, some)
     hidden = hold_out(part.measured, share=options.held_out, seed=seed)
     scored = np.triu(hidden) & (part.distance > 0)
     rest = without(part, hidden)
     if int(scored.sum()) < _FEWEST_FOR_A_CAP or not rest.distance.any():
-        if 3 <= n <= _MOST_IN_TURN:
+        if n <= _MOST_IN_TURN:
             return small_cap(ordered, options, noise=noise, seed=seed)
         return options.winsorise, None
     errors = []

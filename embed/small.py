@@ -1,4 +1,4 @@
-"""Small fleets, where one hidden tenth of the pairs is too few to decide anything: folds that hide each pair in turn.
+"""Small fleets, where one hidden tenth of the pairs is too few to decide how to read them: folds hide each in turn.
 
 Two ways to read such a fleet are compared on the pairs that each does not see: as a data centre (a tight cap, trees
 and blocks) and as a wide area (a loose cap, kriging). Netprobe's own, on cross-validation as Stone (1974) has it.

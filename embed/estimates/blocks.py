@@ -144,7 +144,8 @@ def _with_witnesses(difference: NDArray[np.float64], measured: NDArray[np.bool_]
     first, second = np.zeros_like(difference), np.zeros_like(difference)
     for host in witnesses.astype(int):
         seen = finite[host]
-        apart = np.nan_to_num(np.abs(seen[:, None] - seen[None, :]))
+        apart = np.abs(seen[:, None] - seen[None, :])
+        apart[np.isnan(apart)] = 0.0
         second = np.maximum(second, np.minimum(first, apart))
         first = np.maximum(first, apart)
     joined = np.where(measured, difference, np.maximum(difference, second))
