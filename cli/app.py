@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
@@ -64,6 +65,9 @@ def _root(
     pass
 
 
+_POSSIBLE = re.compile(r" ?\(Possible options?: ([^)]*)\)$")
+
+
 def usage_error_text(error: Exception) -> str | None:
     """What a usage error says, on one line; empty for an abort; None when it is not a usage error.
 
@@ -80,4 +84,5 @@ def usage_error_text(error: Exception) -> str | None:
     if "NoArgsIsHelpError" in names:
         typer.echo(message)
         return f"a command is missing (see {command} --help)"
+    message = _POSSIBLE.sub(r". Did you mean \1?", message)
     return f"{message} (see {command} --help)"

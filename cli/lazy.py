@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -66,6 +68,32 @@ class WholeHelp(TyperGroup):
             rows.append((name, " ".join(text.partition("\n\n")[0].split())))
         with formatter.section("Commands"):
             formatter.write_dl(rows)
+
+
+def or_default(default: str, choose: Callable[[Sequence[str]], str] | None = None) -> type[WholeHelp]:
+    """Several commands of which ``default`` is meant where what is given first is an option or a document.
+
+    ``choose`` tells it from the arguments where it is not always the same. A word that is neither a command nor like a
+    path stays what it is: a mistyped command.
+    """
+
+    class WithDefault(WholeHelp):
+        def parse_args(self, ctx: Any, args: list[str]) -> Any:
+            """As usual, the default put before anything but a command."""
+            first = args[0] if args else "--help"
+            is_option = first.startswith("-") and first not in ctx.help_option_names
+            if is_option or (first not in self.commands and not first.startswith("-") and _is_path(first)):
+                args = [default if choose is None else choose(args), *args]
+            return super().parse_args(ctx, args)
+
+    return WithDefault
+
+
+def _is_path(word: str) -> bool:
+    try:
+        return os.sep in word or "." in word or Path(word).exists()
+    except (OSError, ValueError):
+        return False
 
 
 def commands(help_: str, cls: type[TyperGroup] = WholeHelp) -> typer.Typer:

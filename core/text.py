@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 MAX_LINE_SHOWN = 400
 
@@ -27,3 +27,16 @@ def listed(names: Sequence[str], most: int = 4) -> str:
     """``a, b, c, d and 3 more``: the first of them, and how many the others are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def meant(word: str, known: Iterable[str], *, others: Mapping[str, str] | None = None) -> str:
+    """``: did you mean ring?`` where ``word`` is a likely slip for one of ``known``, and nothing where it is not.
+
+    ``others`` are further words and what each stands for here (``mpirun``: ``mpi``).
+    """
+    from difflib import get_close_matches
+
+    names = {name.lower(): name for name in known}
+    names |= others or {}
+    close = get_close_matches(word[:60].lower(), names, n=1, cutoff=0.6)
+    return f": did you mean {names[close[0]]}?" if close else ""

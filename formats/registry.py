@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from netprobe.core.errors import InputError
+from netprobe.core.text import meant
 from netprobe.formats.format import Format, ScheduleFormat, TopologyFormat, Writer
 from netprobe.formats.host_lists import ansible, lsf, pbs, slurm
 from netprobe.formats.hostfiles import (
@@ -65,9 +68,9 @@ TOPOLOGY_FORMATS: dict[str, TopologyFormat] = {
 
 
 def format_named(name: str) -> Format:
-    """The format of that name. Raises InputError listing the known ones."""
+    """The format of that name. Raises InputError listing those that can be written."""
     if name not in FORMATS:
-        raise InputError(f"unknown format {name[:60]!r}: known are {', '.join(sorted(FORMATS))}")
+        writer_named(name)
     return FORMATS[name]
 
 
@@ -82,14 +85,16 @@ def writer_named(name: str) -> Writer:
     if write is None:
         written = ", ".join(sorted(entry.name for entry in FORMATS.values() if entry.write))
         what = f"format {name!r} is only read" if name in FORMATS else f"unknown format {name[:60]!r}"
-        raise InputError(f"{what}: known are {written}")
+        raise InputError(f"{what}: {written} can be written{_meant(name)}")
     return write
 
 
 def topology_format_named(name: str) -> TopologyFormat:
     """The format of groups of that name. Raises InputError listing the known ones."""
     if name not in TOPOLOGY_FORMATS:
-        raise InputError(f"unknown format {name[:60]!r}: known are {', '.join(sorted(TOPOLOGY_FORMATS))}")
+        known = ", ".join(sorted(TOPOLOGY_FORMATS))
+        hint = meant(name, TOPOLOGY_FORMATS) or _elsewhere(name)
+        raise InputError(f"unknown format {name[:60]!r} of a topology: {known} can be written{hint}")
     return TOPOLOGY_FORMATS[name]
 
 
@@ -102,5 +107,43 @@ SCHEDULE_FORMATS: dict[str, ScheduleFormat] = {
 def schedule_format_named(name: str) -> ScheduleFormat:
     """Raises InputError that lists the known ones."""
     if name not in SCHEDULE_FORMATS:
-        raise InputError(f"no schedule format {name[:60]!r}: known are {', '.join(SCHEDULE_FORMATS)}")
+        known = ", ".join(SCHEDULE_FORMATS)
+        hint = meant(name, SCHEDULE_FORMATS) or _elsewhere(name)
+        raise InputError(f"no schedule format {name[:60]!r}: {known} can be written{hint}")
     return SCHEDULE_FORMATS[name]
+
+
+_ALSO = {
+    "mpi": "openmpi",
+    "mpirun": "openmpi",
+    "ompi": "openmpi",
+    "hostfile": "openmpi",
+    "rank": "rankfile",
+    "hydra": "mpich",
+    "intelmpi": "mpich",
+    "srun": "slurm-hostfile",
+    "pytorch": "torchrun",
+    "k8s": "kubernetes",
+    "text": "plain",
+    "txt": "plain",
+}
+"""What people call a format of hosts, and its name here."""
+
+
+def _meant(name: str) -> str:
+    written = [entry.name for entry in FORMATS.values() if entry.write]
+    return _elsewhere(name, hosts=False) or meant(name, written, others=_ALSO)
+
+
+def _elsewhere(name: str, *, hosts: bool = True) -> str:
+    """Which command writes the format, where it is another one."""
+    written = [entry.name for entry in FORMATS.values() if entry.write]
+    places: list[tuple[str, Collection[str]]] = [
+        ("schedule", SCHEDULE_FORMATS),
+        ("topology", TOPOLOGY_FORMATS),
+        *([("hostfile", written)] if hosts else []),
+    ]
+    for command, formats in places:
+        if name in formats:
+            return f" ({name} is written by netprobe export {command})"
+    return ""

@@ -25,6 +25,7 @@ OLD = ".old"
 _GO_ON = {"scan": "netprobe map", "map": "netprobe plan", "plan": "netprobe export"}
 _MOST_OF_NOTHING = 1 << 24
 _HEAD_BYTES = 4096
+_PLAN_KIND = re.compile(rb'^  "kind": "([a-z_]{1,20})"', re.MULTILINE)
 _SCHEMA = re.compile(rb'"(?:schema|journal)":\s*"netprobe\.([a-z_]{1,20})/')
 
 
@@ -108,6 +109,20 @@ def _check_file(path: Path, *, kind: str, force: bool, inputs: Sequence[Path]) -
     # Before anything is measured: a link or an older file says nothing, since a new file takes their place.
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise InputError(f"{path.parent}: nothing can be written there: name another --out")
+
+
+def plan_path(folder: Path, kind: str, by: str) -> Path:
+    """Where a plan goes that was given no name: plan.json, or ``plan-BY.json`` where that is a plan of another kind.
+
+    A scan leaves the plan of an order: a schedule that is planned later must neither fail for it nor replace it.
+    """
+    usual = folder / PLAN
+    try:
+        with usual.open("rb") as stream:
+            match = _PLAN_KIND.search(stream.read(_HEAD_BYTES))
+    except (OSError, ValueError):
+        return usual
+    return usual if match is None or match[1].decode() == kind else folder / f"plan-{by}.json"
 
 
 def is_of_nothing(path: Path, kind: str) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from netprobe.cli.options.addresses import Addresses
+from netprobe.cli.options.documents import ScanArgument, document_at
 from netprobe.cli.options.groups import grouped
 from netprobe.cli.options.launching import Reach, hinting
 from netprobe.cli.options.probing import DryRunOption
@@ -31,8 +32,15 @@ AtOnceOption = Annotated[
 @grouped
 def capacity(
     *,
-    scan: Annotated[Path, typer.Argument(metavar="SCAN", help="A scan.json.")],
-    map_: Annotated[Path, typer.Argument(metavar="MAP", help="The map.json made from it.")],
+    scan: ScanArgument,
+    map_file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[MAP]",
+            help="The map.json made from it (that in the scan's folder).",
+            callback=document_at("map"),
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File to write (capacity.json in the map's folder).")
     ] = None,
@@ -54,9 +62,11 @@ def capacity(
     from netprobe.core.documents.scan import Scan
     from netprobe.pipeline import files
     from netprobe.pipeline.capacity import measure_capacity
+    from netprobe.pipeline.places import find_document
     from netprobe.probe.capacity.run import CapacityOptions
     from netprobe.probe.records.options import ScanOptions
 
+    map_ = map_file or find_document(scan.parent, "map")
     path = out or map_.parent / files.CAPACITY
     launcher = reach.launcher()
     options = ScanOptions(**reach.fields(), **addresses.fields())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from netprobe.cli.options.documents import PlanArgument
 from netprobe.cli.output import JsonOption, Output, QuietOption
 from netprobe.core.units import count
 
@@ -19,7 +20,7 @@ _SHOWN = 20
 
 def check_order(
     ctx: typer.Context,
-    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan.json of kind order.")],
+    plan: PlanArgument,
     extra: Annotated[
         list[str] | None, typer.Argument(metavar="[-- ARGS]", help="Arguments for the launcher, as they are.")
     ] = None,

@@ -18,7 +18,10 @@ _SLOW_HOSTS = 256
 
 def eval_(
     documents: Annotated[
-        list[Path], typer.Argument(metavar="DOCUMENT...", help="scan.json, map.json, or several of them.")
+        list[Path],
+        typer.Argument(
+            metavar="DOCUMENT...", help="scan.json, map.json, a scan's folder, or several of them."
+        ),
     ],
     truth: Annotated[
         Path | None,
@@ -48,9 +51,14 @@ def eval_(
     """Judge distances and groups: PAIA, ARI, AMI, purity, and how similar repeated clusterings are."""
     from netprobe.core.errors import InputError
     from netprobe.formats import load_hosts
+    from netprobe.pipeline import files
+    from netprobe.pipeline.places import documents_in
     from netprobe.pipeline.truth.evaluating import judge, load_judged, with_labels
     from netprobe.pipeline.truth.placement import placement_of_labels, read_placement
 
+    if truth is None and labels is None and (documents[0] / files.TRUTH).is_file():
+        truth = documents[0] / files.TRUTH  # of a lab, next to its scan
+    documents = [found for given in documents for found in documents_in(given, ("scan", "map"))]
     if (truth is None) == (labels is None):
         raise InputError("the truth is needed, from one place: give --truth FILE or --labels zone,rack")
     output = Output(json=json, quiet=quiet)

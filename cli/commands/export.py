@@ -9,13 +9,30 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from netprobe.cli.lazy import commands
+from netprobe.cli.lazy import commands, or_default
+from netprobe.cli.options.documents import MapArgument, PlanArgument
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption
 
 if TYPE_CHECKING:
     from netprobe.pipeline.exporting import Exported
 
-app = commands("Write a plan or a map as a launcher's or a scheduler's own file.")
+_ONLY = {
+    "topology": ("slurm-conf", "slurm-yaml", "slurm-block", "topograph"),
+    "schedule": ("msccl", "svg"),
+}
+"""Formats that one of the commands alone writes."""
+
+
+def _by_format(args: Sequence[str]) -> str:
+    """The command that writes the format in the arguments; ``hostfile`` where that is open."""
+    words = [word.rpartition("=")[2] for word in args]
+    return next((name for name, formats in _ONLY.items() if set(formats) & set(words)), "hostfile")
+
+
+app = commands(
+    "Write a plan or a map as a launcher's or a scheduler's own file. Without a command it is the hostfile.",
+    or_default("hostfile", _by_format),
+)
 
 _FORMATS = (
     "openmpi, rankfile, mpich, deepspeed, horovod, slurm-hostfile, torchrun, json, ray, dlrover, "
@@ -45,12 +62,12 @@ SlotsOption = Annotated[
 
 @app.callback()
 def _group() -> None:
-    """Write a plan or a map as a launcher's or a scheduler's own file."""
+    """Write a plan or a map as a launcher's or a scheduler's own file. Without a command it is the hostfile."""
 
 
 @app.command("hostfile")
 def hostfile(
-    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan.json of kind order.")],
+    plan: PlanArgument,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File to write (its usual name in the plan's folder).")
     ] = None,
@@ -70,11 +87,12 @@ def hostfile(
     quiet: QuietOption = False,
 ) -> int:
     """Write the hosts in rank order as a hostfile."""
-    from netprobe.formats import format_named, input_files, load_hosts
+    from netprobe.formats import format_named, input_files, load_hosts, writer_named
     from netprobe.formats.rank_output.rank_program import RANK_LAUNCHERS
     from netprobe.pipeline.exporting import export_hostfile
     from netprobe.plan import load_plan
 
+    writer_named(format_)
     path = out or plan.parent / format_named(format_).file
     document = load_plan(plan)
     given = load_hosts(hosts) if hosts is not None else None
@@ -103,7 +121,7 @@ def hostfile(
 
 @app.command("topology")
 def topology(
-    map_file: Annotated[Path, typer.Argument(metavar="MAP", help="A map.json.")],
+    map_file: MapArgument,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File to write (its usual name in the map's folder).")
     ] = None,
@@ -133,7 +151,7 @@ def topology(
 
 @app.command("schedule")
 def schedule(
-    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan.json of kind schedule.")],
+    plan: PlanArgument,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File to write (its usual name in the plan's folder).")
     ] = None,
@@ -164,13 +182,19 @@ def _write(
 ) -> None:
     from netprobe.pipeline import files
 
-    files.prepare_file(path, kind=kind, force=force, inputs=inputs)
+    there = kind == "hostfile" and _holds(path, exported.text)
+    if not there:
+        files.prepare_file(path, kind=kind, force=force, inputs=inputs)
     # What the file does not say is said before there is one.
     for warning in exported.warnings:
         output.note(f"warning: {warning}")
-    files.save_text(exported.text, path)
+    if not there:
+        files.save_text(exported.text, path)
     output.note(f"order: {exported.order}" if kind == "hostfile" else f"use: {exported.order}")
-    output.say(f"wrote {path}", *([f"next: {exported.command}"] if exported.command else []))
+    output.say(
+        f"{path} is that file already" if there else f"wrote {path}",
+        *([f"next: {exported.command}"] if exported.command else []),
+    )
     output.result(
         {
             "file": str(path),
@@ -180,3 +204,11 @@ def _write(
             "warnings": list(exported.warnings),
         }
     )
+
+
+def _holds(path: Path, text: str) -> bool:
+    """Whether a file is this text already: a scan writes the hostfile, and asking for it again is no mistake."""
+    try:
+        return path.is_file() and path.read_bytes() == text.encode()
+    except (OSError, ValueError):
+        return False

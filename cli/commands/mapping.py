@@ -9,8 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
+from netprobe.cli.options.documents import LikeOption, ScanArgument
 from netprobe.cli.options.numerics import load_numerics
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
+from netprobe.core.text import meant
 
 GroupsOption = Annotated[
     str,
@@ -38,16 +40,13 @@ MethodOption = Annotated[
 AlphaOption = Annotated[
     float | None, typer.Option("--alpha", min=1.0, max=2.0, help="Exponent of the embedding's distance.")
 ]
-LikeOption = Annotated[
-    Path | None, typer.Option("--like", metavar="MAP", help="Keep the group ids of an earlier map.json.")
-]
 
 COMPARED = 256
 """Up to so many hosts natural and sqrt groups are compared unasked: beyond, it takes seconds."""
 
 
 def map_(
-    scan: Annotated[Path, typer.Argument(metavar="SCAN", help="A scan.json.")],
+    scan: ScanArgument,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File to write (map.json in the scan's folder).")
     ] = None,
@@ -115,10 +114,11 @@ def map_options(*, groups: str, k: int | None, elasticity: float, method: str, a
     from netprobe.embed import METHODS, EmbedOptions
     from netprobe.pipeline.mapping.map_scan import MapOptions
 
-    if groups not in ("natural", "sqrt", "auto"):
-        raise InputError(f"--groups {groups!r} is not one of natural, sqrt and auto")
+    known = ("natural", "sqrt", "auto")
+    if groups not in known:
+        raise InputError(f"--groups {groups!r} is not one of natural, sqrt and auto{meant(groups, known)}")
     if method not in METHODS:
-        raise InputError(f"--method {method!r} is not one of {', '.join(METHODS)}")
+        raise InputError(f"--method {method!r} is not one of {', '.join(METHODS)}{meant(method, METHODS)}")
     changes: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
     embed = EmbedOptions(method=method, **changes)
     return MapOptions(embed=embed, groups=groups, k=k, elasticity=elasticity)  # type: ignore[arg-type]

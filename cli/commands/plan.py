@@ -10,22 +10,16 @@ import typer
 from netprobe.cli.commands.plan_auto import choose
 from netprobe.cli.commands.plan_ds_sync import ds_sync
 from netprobe.cli.commands.plan_two_level import two_level
-from netprobe.cli.lazy import WholeHelp, commands
+from netprobe.cli.lazy import commands, or_default
 from netprobe.cli.options.algorithms import ALGORITHMS_LISTED
+from netprobe.cli.options.documents import MapArgument, document_at
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
+from netprobe.core.text import meant
 
-
-class _OrAuto(WholeHelp):
-    """A file in place of a command is planned by ``auto``."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """As usual, ``auto`` put before a file."""
-        if args and args[0] not in self.commands and Path(args[0]).is_file():
-            args = ["auto", *args]
-        return super().parse_args(ctx, args)
-
-
-app = commands("Make a communication plan from a map.", _OrAuto)
+app = commands(
+    "Make a communication plan from a map. Without a command it is auto: netprobe plan MAP.",
+    or_default("auto"),
+)
 
 AlgorithmOption = Annotated[
     str,
@@ -54,7 +48,12 @@ SizeOption = Annotated[
 ]
 ScanOption = Annotated[
     Path | None,
-    typer.Option("--scan", help="The map's scan (scan.json in its folder), to judge orders by its readings."),
+    typer.Option(
+        "--scan",
+        metavar="SCAN",
+        help="The map's scan (that in its folder), to judge orders by its readings.",
+        callback=document_at("scan"),
+    ),
 ]
 CapacityOption = Annotated[
     Path | None,
@@ -62,6 +61,7 @@ CapacityOption = Annotated[
         "--capacity",
         metavar="CAPACITY",
         help="A capacity.json: predicts the time of a large buffer, and keeps the original order where that is faster.",
+        callback=document_at("capacity"),
     ),
 ]
 HeldOutOption = Annotated[
@@ -90,12 +90,12 @@ MaximizeOption = Annotated[
 
 @app.callback()
 def _group() -> None:
-    """Make a communication plan from a map."""
+    """Make a communication plan from a map. Without a command it is auto: netprobe plan MAP."""
 
 
 @app.command("order")
 def order(
-    map_file: Annotated[Path, typer.Argument(metavar="MAP", help="A map.json.")],
+    map_file: MapArgument,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File to write (plan.json in the map's folder).")
     ] = None,
@@ -126,7 +126,7 @@ def order(
     from netprobe.plan.costs import cost_model
     from netprobe.probe.methods.goodput_options import parse_size
 
-    path = out or map_file.parent / files.PLAN
+    path = out or files.plan_path(map_file.parent, "order", "order")
     cost_model(algorithm)
     checked = check_objective(objective)
     size_bytes = None if size is None else parse_size(size).bytes
@@ -194,8 +194,9 @@ def check_objective(objective: str) -> Any:
     """``sum`` or ``bottleneck``; InputError otherwise."""
     from netprobe.core.errors import InputError
 
-    if objective not in ("sum", "bottleneck"):
-        raise InputError(f"--objective {objective!r} is neither sum nor bottleneck")
+    known = ("sum", "bottleneck")
+    if objective not in known:
+        raise InputError(f"--objective {objective!r} is neither sum nor bottleneck{meant(objective, known)}")
     return objective
 
 

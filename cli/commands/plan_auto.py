@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from netprobe.cli.options.documents import MapArgument
 from netprobe.cli.options.schedules import (
     CapacityOption,
     HostsOption,
-    MapArgument,
     OutOption,
     SizeOption,
     schedule_summary,
@@ -39,7 +39,7 @@ def choose(
     from netprobe.pipeline.planning.plan_auto import AutoRequest, plan_auto
     from netprobe.probe.methods.goodput_options import parse_size
 
-    path = out or map_file.parent / files.PLAN
+    path = out or files.plan_path(map_file.parent, "schedule", "auto")
     request = AutoRequest(
         hosts=load_hosts(hosts) if hosts is not None else None, size_bytes=parse_size(size).bytes, seed=seed
     )

@@ -7,18 +7,22 @@ from typing import Annotated
 
 import typer
 
+from netprobe.cli.options.documents import MapArgument, document_at
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
 
 
 def ds_sync(
-    map_file: Annotated[Path, typer.Argument(metavar="MAP", help="A map.json.")],
+    map_file: MapArgument,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File to write (plan.json in the map's folder).")
     ] = None,
     capacity: Annotated[
         Path | None,
         typer.Option(
-            "--capacity", metavar="CAPACITY", help="A capacity.json: tells contended links, and times."
+            "--capacity",
+            metavar="CAPACITY",
+            help="A capacity.json: tells contended links, and times.",
+            callback=document_at("capacity"),
         ),
     ] = None,
     contended: Annotated[
@@ -41,7 +45,7 @@ def ds_sync(
     from netprobe.pipeline.planning.plan_ds_sync import DsSyncRequest, plan_ds_sync
     from netprobe.probe.methods.goodput_options import parse_size
 
-    path = out or map_file.parent / files.PLAN
+    path = out or files.plan_path(map_file.parent, "ds_sync", "ds-sync")
     request = DsSyncRequest(size_bytes=parse_size(size).bytes, contended=contended or None, seed=seed)
     document = load_document(Map, map_file)
     measured = load_document(Capacity, capacity) if capacity is not None else None

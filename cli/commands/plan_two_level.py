@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
+from netprobe.cli.options.documents import MapArgument
 from netprobe.cli.options.schedules import (
     CapacityOption,
     HostsOption,
-    MapArgument,
     OutOption,
     SizeOption,
     chunk_bytes_of,
@@ -61,7 +61,7 @@ def two_level(
     from netprobe.pipeline.planning.plan_two_level import TwoLevelRequest, plan_two_level
     from netprobe.probe.methods.goodput_options import parse_size
 
-    path = out or map_file.parent / files.PLAN
+    path = out or files.plan_path(map_file.parent, "schedule", "2lha")
     request = TwoLevelRequest(
         hosts=load_hosts(hosts) if hosts is not None else None,
         size_bytes=parse_size(size).bytes,

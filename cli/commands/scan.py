@@ -26,6 +26,7 @@ from netprobe.cli.options.probing import (
 )
 from netprobe.cli.output import JsonOption, Output, PutAsideOption, QuietOption, SeedOption
 from netprobe.cli.progress import ScanProgress
+from netprobe.core.text import meant
 
 _OPTIONS_OF = {
     "scan": {},
@@ -143,8 +144,9 @@ def _check(task: Task, reach: Reach, *, resume: bool, force: bool) -> None:
     given = reach.given()
     if task.lab is not None and given:
         raise InputError(f"{' and '.join(given)} cannot go with --lab: a lab has its own way in")
-    if task.only not in (None, "scan", "map", "plan"):
-        raise InputError(f"--only {task.only!r} is not one of scan, map, plan")
+    stages = ("scan", "map", "plan")
+    if task.only is not None and task.only not in stages:
+        raise InputError(f"--only {task.only!r} is not one of {', '.join(stages)}{meant(task.only, stages)}")
 
 
 def _check_stages(ctx: typer.Context, only: str | None) -> None:

@@ -13,10 +13,10 @@ from netprobe.cli.commands.mapping import (
     ElasticityOption,
     GroupsOption,
     KOption,
-    LikeOption,
     MethodOption,
 )
 from netprobe.cli.commands.plan import AlgorithmOption, ObjectiveOption, RootOption
+from netprobe.cli.options.documents import LikeOption
 from netprobe.cli.options.goodput import (
     GoodputOption,
     GoodputSecondsOption,

@@ -13,9 +13,10 @@ def schema(
 ) -> None:
     """Print the JSON Schema of a kind of document."""
     from netprobe.core.errors import InputError
+    from netprobe.core.text import meant
     from netprobe.pipeline.published import schemas
 
     known = schemas()
     if kind not in known:
-        raise InputError(f"no document of kind {kind!r}: known are {', '.join(known)}")
+        raise InputError(f"no document of kind {kind!r}: known are {', '.join(known)}{meant(kind, known)}")
     typer.echo(json.dumps(known[kind], indent=2, sort_keys=True))

@@ -10,6 +10,7 @@ import typer
 
 from netprobe.cli.options.addresses import Addresses
 from netprobe.cli.options.algorithms import ALGORITHMS_LISTED
+from netprobe.cli.options.documents import MapOption, PlanArgument, document_at
 from netprobe.cli.options.groups import grouped
 from netprobe.cli.options.launching import Reach, hinting
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
@@ -22,14 +23,13 @@ if TYPE_CHECKING:
     from netprobe.verify.libraries.library import Library
     from netprobe.verify.run import VerifyOptions
 
-MapOption = Annotated[
-    Path | None,
-    typer.Option("--map", metavar="MAP", help="The map.json of the plan: predicts the cost of any order."),
-]
 CapacityOption = Annotated[
     Path | None,
     typer.Option(
-        "--capacity", metavar="CAPACITY", help="A capacity.json: predicts times, shared uplinks included."
+        "--capacity",
+        metavar="CAPACITY",
+        help="A capacity.json: predicts times, shared uplinks included.",
+        callback=document_at("capacity"),
     ),
 ]
 SizeOption = Annotated[
@@ -163,9 +163,7 @@ class Run:
 @grouped
 def verify(
     *,
-    plan_file: Annotated[
-        Path, typer.Argument(metavar="PLAN", help="A plan.json: a rank order or a schedule.")
-    ],
+    plan_file: PlanArgument,
     map_: MapOption = None,
     capacity: CapacityOption = None,
     out: Annotated[

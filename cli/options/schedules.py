@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-MapArgument = Annotated[Path, typer.Argument(metavar="MAP", help="A map.json.")]
+from netprobe.cli.options.documents import document_at
+
 OutOption = Annotated[
     Path | None, typer.Option("--out", "-o", help="File to write (plan.json in the map's folder).")
 ]
@@ -23,6 +24,7 @@ CapacityOption = Annotated[
         "--capacity",
         metavar="CAPACITY",
         help="A capacity.json: what hosts and uplinks carry. Without one goodput or latency decides, as far as it can.",
+        callback=document_at("capacity"),
     ),
 ]
 

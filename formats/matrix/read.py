@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from netprobe.core.errors import InputError
+from netprobe.core.text import meant
 from netprobe.formats.matrix import goldpinger, mpigraph, nccl, npy
 from netprobe.formats.matrix.cells import is_name
 from netprobe.formats.matrix.decode import text_of
@@ -51,7 +52,10 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         if self.format not in (AUTO, *FORMATS):
-            raise InputError(f"unknown format {self.format[:30]!r}: known are {', '.join((AUTO, *FORMATS))}")
+            known = ", ".join((AUTO, *FORMATS))
+            raise InputError(
+                f"unknown format {self.format[:30]!r}: known are {known}{meant(self.format, FORMATS)}"
+            )
         if self.zeros not in ZEROS:
             raise InputError(f"--zeros {self.zeros[:30]!r} is neither {' nor '.join(ZEROS)}")
         if self.decimal is not None and self.decimal not in DECIMALS:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host
+from netprobe.core.text import meant
 from netprobe.formats.hostfiles.ranks import slots_of
 from netprobe.formats.hostfiles.torchrun import torchrun_argv
 from netprobe.formats.registry import format_named
@@ -85,7 +86,8 @@ RANK_LAUNCHERS: dict[str, RankLauncher] = {
 def rank_launcher(name: str) -> RankLauncher:
     """The launcher of that name. Raises InputError listing the known ones."""
     if name not in RANK_LAUNCHERS:
-        raise InputError(f"unknown launcher {name[:60]!r}: known are {', '.join(RANK_LAUNCHERS)}")
+        known = ", ".join(RANK_LAUNCHERS)
+        raise InputError(f"unknown launcher {name[:60]!r}: known are {known}{meant(name, RANK_LAUNCHERS)}")
     return RANK_LAUNCHERS[name]
 
 

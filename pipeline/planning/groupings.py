@@ -12,6 +12,7 @@ from netprobe.cluster.balanced.sqrt_groups import sqrt_groups
 from netprobe.core.documents.map import Map
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import natural_order
+from netprobe.core.text import meant
 from netprobe.pipeline.mapping.nesting import nested_switches
 
 GroupingName = Literal["natural", "sqrt", "nested"]
@@ -52,7 +53,8 @@ def groupings_named(map_: Map, hosts: Sequence[str], name: str, *, seed: int = 0
     if name == "sqrt":
         return [sqrt_grouping(map_, hosts, seed=seed)]
     if name != "nested":
-        raise InputError(f"--grouping {name[:30]!r} is not one of {', '.join(GROUPINGS)}, best")
+        known = (*GROUPINGS, "best")
+        raise InputError(f"--grouping {name[:30]!r} is not one of {', '.join(known)}{meant(name, known)}")
     found = nested_groupings(map_, hosts)
     if not found:
         raise InputError("the map's groups are not nested: give --grouping natural, sqrt or best")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
@@ -113,22 +114,14 @@ def _parent_in(map_: Map, path: Path) -> Scan:
 
 
 def _parent_in_folder(map_file: Path, map_: Map) -> tuple[Scan | None, str]:
-    """The map's parent among the scans in its folder, scan.json first; None and the reason if it is not there."""
+    """The map's parent by its hash, among the scans in the map's folder and next to it; None and why if none is it."""
     first = map_file.parent / files.SCAN
-    others = sorted(path for path in map_file.parent.glob("*scan*.json") if path != first)
     why = f"no {files.SCAN} is in the map's folder"
-    for path in (first, *others[: MOST_SCANS - 1]):
+    for path in _scans_near(map_file.parent):
         try:
-            # Only regular files: reading from a pipe would block.
-            if path.is_file() and files.kind_of(path) == "scan":
-                return _parent_in(map_, path), ""
-        except OSError as error:
-            found = f"{path}: cannot be read: {error.strerror}"
+            return _parent_in(map_, path), ""
         except DocumentError as error:
-            found = str(error)
-        else:
-            continue
-        why = found if path == first else why
+            why = str(error) if path == first else why
     needed = next(
         (parent.sha256 for parent in map_.parents if parent.schema_.startswith("netprobe.scan/")), ""
     )
@@ -137,6 +130,24 @@ def _parent_in_folder(map_file: Path, map_: Map) -> tuple[Scan | None, str]:
         None,
         f"{why}, nor is another scan there that it was made from: name the file of that{of} with --scan",
     )
+
+
+def _scans_near(folder: Path) -> list[Path]:
+    """Scans in a folder under any name, ``scan.json`` first, then those of the folders above and below it.
+
+    A map may be written elsewhere than its scan (``--out map2.json`` next to the folder of the scan).
+    """
+    first = folder / files.SCAN
+    near = [folder.parent / files.SCAN, *sorted(folder.glob(f"*/{files.SCAN}"))]
+    found: list[Path] = []
+    for path in dict.fromkeys([first, *sorted(folder.glob("*.json")), *near]):
+        with contextlib.suppress(OSError):
+            # Only regular files: reading from a pipe would block.
+            if path.is_file() and files.kind_of(path) == "scan":
+                found.append(path)
+        if len(found) == MOST_SCANS:
+            break
+    return found
 
 
 def _folds(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from netprobe.core.errors import InputError
+from netprobe.core.text import meant
 from netprobe.pipeline.scanning.goodput import GoodputRequest, Watched, goodput_phases
 from netprobe.probe.capacity.run import CapacityOptions
 from netprobe.probe.methods.latency import latency_method
@@ -56,8 +57,8 @@ def parse_measuring(
     unknown = [part for part in measures if part not in MEASURES]
     if unknown:
         raise InputError(
-            f"--measure {measure!r}: {unknown[0]!r} is not one of {', '.join(MEASURES)}: give some of them, "
-            "such as rtt,goodput"
+            f"--measure {measure!r}: {unknown[0]!r} is not one of {', '.join(MEASURES)}, of which some may be given, "
+            f"such as rtt,goodput{meant(unknown[0], MEASURES)}"
         )
     if len(set(measures)) != len(measures):
         raise InputError(f"--measure {measure!r}: each of {', '.join(MEASURES)} may be given once")

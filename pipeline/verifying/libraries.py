@@ -8,6 +8,7 @@ from pathlib import Path
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host
 from netprobe.core.openmpi_names import naming_flags
+from netprobe.core.text import meant
 from netprobe.formats.hostfiles.openmpi import openmpi_command, openmpi_ranks, write_openmpi_hostfile
 from netprobe.pipeline.files import save_text
 from netprobe.probe.launchers.launch import Launcher
@@ -41,7 +42,7 @@ def library_named(
         return GlooLibrary(launcher, python=python)
     if name == "nccl-tests":
         return NcclTests(all_slots, mca=mca, prefix=prefix, program=program)
-    raise InputError(f"--with {name[:60]!r}: known are {', '.join(LIBRARIES)}")
+    raise InputError(f"--with {name[:60]!r}: known are {', '.join(LIBRARIES)}{meant(name, LIBRARIES)}")
 
 
 def chosen_library(

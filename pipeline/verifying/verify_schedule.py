@@ -14,6 +14,7 @@ from netprobe.core.documents.verify import Verify
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host, plain_host
 from netprobe.core.system.interrupts import signals_held
+from netprobe.core.text import meant
 from netprobe.core.units import count
 from netprobe.pipeline import files
 from netprobe.pipeline.verifying.verify_case import Baseline, ScheduleCase
@@ -126,6 +127,7 @@ def _other_plan(plan: SchedulePlan, path: Path, verify: VerifyOptions) -> Oppone
     if not path.is_file():
         raise InputError(
             f"--against {str(path)[:200]!r} is neither a plan's file nor an algorithm: {', '.join(ALGORITHMS)}"
+            f"{meant(str(path), ALGORITHMS)}"
         )
     other: Plan = load_plan(path)
     mine = [plain_host(host) for host in plan.hosts if host.name in set(plan.order)]

@@ -14,6 +14,7 @@ section 5.2.1; each class says what was corrected. Pure: numbers in, numbers out
 """
 
 from netprobe.core.errors import InputError
+from netprobe.core.text import meant
 from netprobe.plan.costs.delta import Evaluation
 from netprobe.plan.costs.exchange import BCube, HalvingDoubling, RecursiveDoubling, ReduceScatter
 from netprobe.plan.costs.link import LinkCost, RankOrders, Ranks, latency_and_goodput, latency_only
@@ -41,7 +42,7 @@ MODELS: dict[str, CostModel] = {
 def cost_model(name: str) -> CostModel:
     """The model called ``name``. Raises InputError that lists the known ones."""
     if name not in MODELS:
-        raise InputError(f"no algorithm {name[:60]!r}: known are {', '.join(MODELS)}")
+        raise InputError(f"no algorithm {name[:60]!r}: known are {', '.join(MODELS)}{meant(name, MODELS)}")
     return MODELS[name]
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from netprobe.core.errors import InputError
+from netprobe.core.text import meant
 from netprobe.probe.launchers.exec_launcher import DEFAULT_FAN_OUT, ExecLauncher, LocalLauncher
 from netprobe.probe.launchers.kubectl import KubectlLauncher
 from netprobe.probe.launchers.launch import Launcher
@@ -43,6 +45,9 @@ class LaunchOptions:
 
 
 DEFAULTS = LaunchOptions()
+VIAS = ("ssh", "local", "slurm", "mpi", "kubectl")
+_ALSO = {"srun": "slurm", "mpirun": "mpi", "openmpi": "mpi", "kubernetes": "kubectl", "k8s": "kubectl"}
+"""What people call a launcher, and its name here."""
 
 
 def parse_via(text: str = "ssh", options: LaunchOptions = DEFAULTS) -> Launcher:
@@ -71,4 +76,10 @@ def parse_via(text: str = "ssh", options: LaunchOptions = DEFAULTS) -> Launcher:
             kubeconfig=options.kubeconfig,
             fan_out=fan_out,
         )
+    if not text.split()[1:] and shutil.which(text) is None:
+        hint = meant(text, VIAS, others=_ALSO)
+        if hint:
+            raise InputError(
+                f"--via {text[:60]!r} is no launcher ({', '.join(VIAS)}, or a template) and no program{hint}"
+            )
     return ExecLauncher(text, fan_out=fan_out)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from netprobe.core.errors import InputError
+from netprobe.core.text import meant
 from netprobe.core.units import parse_size_bytes
 
 GoodputTool = Literal["auto", "iperf3", "tcp"]
@@ -37,7 +38,9 @@ class GoodputOptions:
     def __post_init__(self) -> None:
         faults = []
         if self.way not in GOODPUT_TOOLS:
-            faults.append(f"{self.way!r} is not one of {', '.join(GOODPUT_TOOLS)}")
+            faults.append(
+                f"{self.way!r} is not one of {', '.join(GOODPUT_TOOLS)}{meant(self.way, GOODPUT_TOOLS)}"
+            )
         if not math.isfinite(self.seconds) or not MIN_SECONDS <= self.seconds <= MAX_SECONDS:
             faults.append(f"{self.seconds} seconds a test: {MIN_SECONDS} to {MAX_SECONDS:.0f} are allowed")
         if faults:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from netprobe.core.documents.scan import Measurement, PathReading
 from netprobe.core.errors import InputError
+from netprobe.core.text import meant
 from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.agent.path.mtu import LEAST_MTU, MAX_SIZE
 from netprobe.probe.agent.path.tasks import MAX_HOPS, TRIES
@@ -40,7 +41,7 @@ class Path:
 
     def __init__(self, options: ScanOptions, trace: Trace = "udp") -> None:
         if trace not in TRACES:
-            raise InputError(f"--trace {trace!r} is not one of {', '.join(TRACES)}")
+            raise InputError(f"--trace {trace!r} is not one of {', '.join(TRACES)}{meant(trace, TRACES)}")
         self._options = options
         self._trace = trace
         self._scapy = scapy_version("--trace scapy", instead="--trace udp") if trace == "scapy" else None

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from netprobe.core.errors import InputError
+from netprobe.core.text import meant
 from netprobe.probe.agent.messages import MAX_PROBES, MIN_INTERVAL_NS
 from netprobe.probe.agent.stamp.readings import LEAST_READINGS
 
@@ -96,7 +97,7 @@ class ScanOptions:
         if self.setup is not None and not (self.setup.strip() and _is_text(self.setup)):
             yield f"set-up lines of {len(self.setup)} characters: 1 to {MAX_SETUP} printable ones are needed"
         if self.latency not in LATENCIES:
-            yield f"latency {self.latency!r} is not one of {', '.join(LATENCIES)}"
+            yield f"latency {self.latency!r} is not one of {', '.join(LATENCIES)}{meant(self.latency, LATENCIES)}"
         if not 1 <= self.source_ports <= MAX_SOURCE_PORTS:
             yield f"{self.source_ports} source ports: 1 to {MAX_SOURCE_PORTS} are allowed"
         elif self.source_ports > 1 and self.latency in ("icmp", "fping"):
