@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, nothing else.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace netprobe's own files of that name.")]
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Replace netprobe's own files of that name, never others.")
+]
 PutAsideOption = Annotated[
     bool,
     typer.Option("--force", help="Set netprobe's own files in --out aside as *.old, and write new ones."),

@@ -24,6 +24,8 @@ from netprobe.formats import (
 )
 from netprobe.pipeline.mapping.nesting import nested_switches
 
+_MARK = 14
+"""Characters by which exports of a format begin alike, whatever they say."""
 FORMAT_OF_VIA = {"slurm": "slurm-hostfile"}
 """The format in which those who reach their hosts this way start their ranks too, where that is not Open MPI's."""
 
@@ -86,6 +88,23 @@ def export_hostfile(
         flags = entry.naming_flags(names) if entry.naming_flags is not None else ()
         command = shlex.join(entry.command(str(path), sum(slots_of(ranked, slots)), [*flags, "PROGRAM"]))
     return Exported(text=text, command=command, order=entry.order, warnings=warnings, path=path)
+
+
+def is_export(text: str, head: str) -> bool:
+    """Whether ``head``, the beginning of a file, is that of an export in the form of ``text``.
+
+    By how it begins; a list that begins with a host's name, by the hosts it lists.
+    """
+    if text.startswith("<algo "):
+        return head.startswith("<algo ") and 'maxBytes="1099511627776"' in head.partition("\n")[0]
+    if text[:1] in "#<[{":
+        return head[:_MARK] == text[:_MARK]
+    return _first_words(head) <= _first_words(text)
+
+
+def _first_words(text: str) -> set[str]:
+    """Of its whole lines."""
+    return {line.split()[0] for line in text[: text.rfind("\n") + 1].splitlines() if line.strip()}
 
 
 def usual_format(

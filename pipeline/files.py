@@ -6,7 +6,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from netprobe.core.documents.document import Document, side_path, write_atomically, write_document
@@ -72,11 +72,22 @@ def put_aside(path: Path, names: Iterable[str]) -> None:
             raise InputError(f"{path / name}: cannot be put aside: {error.strerror}") from None
 
 
-def prepare_file(path: Path, *, kind: str, force: bool = False, inputs: Sequence[Path] = ()) -> None:
+def prepare_file(
+    path: Path,
+    *,
+    kind: str,
+    force: bool = False,
+    inputs: Sequence[Path] = (),
+    ours: Callable[[str], bool] | None = None,
+) -> None:
     """Check that a file of a kind (``map``, ``hostfile``) can be written: not there yet (or ``force``), never an
-    input nor a document of another kind, folder present."""
+    input, a document of another kind, or a file that others made; folder present.
+
+    ``ours`` tells by its first characters whether a text is one of that kind (None: it has to be a document)."""
     try:
         _check_file(path, kind=kind, force=force, inputs=inputs)
+        if path.exists() and not is_of_nothing(path, kind):
+            _check_ours(path, kind, ours)
     except (
         OSError,
         RuntimeError,
@@ -123,6 +134,17 @@ def plan_path(folder: Path, kind: str, by: str) -> Path:
     except (OSError, ValueError):
         return usual
     return usual if match is None or match[1].decode() == kind else folder / f"plan-{by}.json"
+
+
+def _check_ours(path: Path, kind: str, ours: Callable[[str], bool] | None) -> None:
+    """Raises OutputExistsError for a file of somebody else; an empty one is nobody's."""
+    with path.open("rb") as stream:
+        head = stream.read(_HEAD_BYTES).decode("utf-8", "replace")
+    if head and kind_of(path) is None and not (ours is not None and ours(head)):
+        raise OutputExistsError(
+            f"{path}: is no {kind} of netprobe's, so that --force does not replace it: name another --out, or move "
+            "it away"
+        )
 
 
 def is_of_nothing(path: Path, kind: str) -> bool:

@@ -181,10 +181,13 @@ def _write(
     output: Output,
 ) -> None:
     from netprobe.pipeline import files
+    from netprobe.pipeline.exporting import is_export
 
     there = kind == "hostfile" and _holds(path, exported.text)
     if not there:
-        files.prepare_file(path, kind=kind, force=force, inputs=inputs)
+        files.prepare_file(
+            path, kind=kind, force=force, inputs=inputs, ours=lambda head: is_export(exported.text, head)
+        )
     # What the file does not say is said before there is one.
     for warning in exported.warnings:
         output.note(f"warning: {warning}")

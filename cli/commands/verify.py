@@ -43,7 +43,12 @@ AlgorithmOption = Annotated[
         help=f"What to run (the plan's; a ring runs in chunks): {ALGORITHMS_LISTED}; with --with the library's own.",
     ),
 ]
-ChannelsOption = Annotated[int, typer.Option("--channels", help="TCP connections per pair of hosts.")]
+ChannelsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--channels", help="TCP connections per pair of hosts, 1 to 64 (1; a schedule has its own)."
+    ),
+]
 TimeOption = Annotated[
     str, typer.Option("--time", help="Time for the comparison; the same again for --orders.")
 ]
@@ -86,7 +91,7 @@ class Run:
 
     size: SizeOption = None
     algorithm: AlgorithmOption = None
-    channels: ChannelsOption = 1
+    channels: ChannelsOption = None
     time: TimeOption = "60s"
     precision: PrecisionOption = "5%"
     against: AgainstOption = "given"
@@ -118,7 +123,7 @@ class Run:
         size = None if self.size is None else parse_size(self.size).bytes
         return VerifyOptions(
             size_bytes=size if size is not None else plan.size_bytes or DEFAULT_BYTES,
-            channels=self.channels,
+            channels=self.channels if self.channels is not None else getattr(plan, "channels", 1),
             comparison=ComparisonOptions(
                 time_s=(budget.seconds if budget else None) or 60.0,
                 precision=share(self.precision, "--precision"),
@@ -139,6 +144,7 @@ class Run:
                 ("--with", self.with_ is not None),
                 ("--program", self.program is not None),
                 ("--map", map_ is not None),
+                ("--channels", self.channels is not None),
                 ("--against random", self.against == "random"),
             )
             if is_given

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -11,6 +11,10 @@ from netprobe.core.documents.plan import Plan
 from netprobe.core.documents.table import Table
 
 Basis = Literal["capacity", "latency and goodput", "latency"]
+Word = Annotated[
+    str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$")
+]
+"""What is shown in tables and drawings: one short line."""
 
 
 class ContractPart(Record):
@@ -48,7 +52,7 @@ class ScheduleTemplate(Record):
 class SchedulePhase(Record):
     """A run of steps of a template with a name."""
 
-    name: str
+    name: Word
     first_step: int = Field(ge=0)
 
 
@@ -81,14 +85,14 @@ class SchedulePlan(Plan):
 
     kind: Literal["schedule"] = "schedule"
     schema_: str = Field(default="netprobe.plan/1.2", alias="schema")
-    algorithm: str
+    algorithm: Word
     order: list[str]
     """Host names, rank 0 first."""
     slots: Literal["one_rank_a_host"] = "one_rank_a_host"
     left_out: list[str] = Field(default_factory=list)
     groups: list[list[str]] = Field(default_factory=list)
     """The groups of hosts that the algorithm was built for, where it needs any."""
-    grouping: str | None = None
+    grouping: Word | None = None
     """How those groups were formed."""
     size_bytes: int | None = Field(default=None, ge=1)
     """The buffer it was planned for; it runs for any other too."""
@@ -120,6 +124,8 @@ class SchedulePlan(Plan):
         if any(t.transfers.size and t.transfers.shape[1] != 6 for t in self.templates):
             raise ValueError("transfers have 6 columns")
         grouped = [name for group in self.groups for name in group]
+        if any(not group for group in self.groups):
+            raise ValueError("a group is empty")
         if len(set(grouped)) != len(grouped) or not set(grouped) <= set(self.order):
             raise ValueError("groups list a host twice, or one that has no rank")
         return self

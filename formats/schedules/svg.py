@@ -39,7 +39,7 @@ def draw(template: Template, names: Sequence[str], title: str, phases: dict[int,
     width = max(LEFT + COLUMN * max(template.steps, 1) + 40, 9 * min(len(title), 110))
     height = TOP + ROW * len(names) + 40
     text = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        f'<svg id="netprobe" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         'font-family="sans-serif" font-size="12">',
         f"<title>{escape(title)}</title>",
         '<defs><marker id="end" viewBox="0 0 6 6" refX="6" refY="3" markerWidth="6" markerHeight="6" orient="auto">'

@@ -105,6 +105,8 @@ def _opponents(plan: SchedulePlan, against: str | Path | None, verify: VerifyOpt
     names = list(BASELINES) if against is None else [str(against)]
     if against is not None and str(against) not in ALGORITHMS:
         return [_other_plan(plan, Path(against), verify)]
+    if against is not None and Path(against).exists():
+        raise InputError(f"--against {against}: is an algorithm and a file here: the file is ./{against}")
     made = []
     for name in names:
         algorithm = ON_THE_WIRE.get(name, name)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from netprobe.core.documents.ds_sync_plan import AveragingIteration, DsSyncPlan
 from netprobe.core.documents.plan import Plan
-from netprobe.plan.ds_sync.consensus import check_pattern, eigenvalue_of, rho_of
+from netprobe.plan.ds_sync.consensus import check_pattern, eigenvalue_of, rho_of, steps_until_close
 from netprobe.plan.ds_sync.patterns import MOST_LENGTH
 from netprobe.plan.registry import PlanKind, register
 
@@ -49,6 +49,7 @@ def prove_ds_sync_plan(plan: Plan) -> None:
     pattern = numbered(plan.pattern, plan.racks)
     ends = [sum(map(len, plan.racks[:i])) for i in range(len(plan.racks) + 1)]
     check_pattern(pattern, [range(a, b) for a, b in itertools.pairwise(ends)])
+    _check_leaders(plan)
     rho = rho_of(pattern, hosts)
     for what, stated, true in (
         ("rho", plan.rho, rho),
@@ -57,6 +58,25 @@ def prove_ds_sync_plan(plan: Plan) -> None:
     ):
         if not math.isclose(stated, true, rel_tol=DIGITS, abs_tol=DIGITS):
             raise ValueError(f"{what} is {stated:.9g}, and of this pattern it is {true:.9g}")
+    steps = steps_until_close(rho, len(pattern))
+    if plan.iterations_to_a_thousandth != steps:
+        raise ValueError(
+            f"iterations_to_a_thousandth is {plan.iterations_to_a_thousandth}, and by rho it is {steps}"
+        )
+
+
+def _check_leaders(plan: DsSyncPlan) -> None:
+    """Who averages with another rack's host leads its own, and a rack has one leader at most."""
+    rack_of = {name: number for number, rack in enumerate(plan.racks) for name in rack}
+    for number, iteration in enumerate(plan.pattern):
+        led = [rack_of[name] for name in iteration.leaders]
+        across = {
+            name for group in iteration.groups if len({rack_of[name] for name in group}) > 1 for name in group
+        }
+        if len(set(led)) != len(led) or not across <= set(iteration.leaders):
+            raise ValueError(
+                f"iteration {number}: leaders are not one of each rack that averages with others"
+            )
 
 
 register(

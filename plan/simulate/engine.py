@@ -107,9 +107,10 @@ class Engine:
             heapq.heappush(self.heap, (work.release_s, 0, number, NOTHING))
         while True:
             self._events()
+            self._start_flows()
+            # Without bytes and latencies messages leave and arrive in one instant, the last of them too.
             if not self.left:
                 return self.trace
-            self._start_flows()
             if len(self.remaining) == self.background and not self.heap:
                 raise InternalError(f"{self.left} actions of a simulated program wait for ever")
             self._advance()

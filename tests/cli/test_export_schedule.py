@@ -62,3 +62,35 @@ def test_what_is_no_schedule_or_format_is_one_line(plan: Path, capsys: pytest.Ca
         assert run(["export", "schedule", *words]) in (2, 65)
         said = capsys.readouterr().err
         assert text in said and said.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["msccl", "json", "svg"])
+def test_force_replaces_an_export_and_nothing_else(
+    plan: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = plan.parent / "out"
+    words = ["export", "schedule", str(plan), "--format", name, "--out", str(path), "--quiet"]
+    for text in ("notes\n", "<svg xmlns='x'/>", '<algo name="mine" proto="LL">', '{"a": 1}'):
+        path.write_text(text, encoding="utf-8")
+        assert run([*words, "--force"]) == 2
+        said = capsys.readouterr().err
+        assert "is no schedule of netprobe's" in said and said.count("\n") == 1
+        assert path.read_text(encoding="utf-8") == text
+    path.unlink()
+    assert run(words) == 0
+    first = path.read_text(encoding="utf-8")
+    assert run(words) == 2 and run([*words, "--force"]) == 0
+    assert path.read_text(encoding="utf-8") == first
+
+
+@pytest.mark.parametrize("name", ["openmpi", "plain", "horovod", "json"])
+def test_force_replaces_a_hostfile_and_nothing_else(
+    plan: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = plan.parent / "out"
+    words = ["export", "hostfile", str(plan), "--format", name, "--out", str(path), "--quiet"]
+    path.write_text("login1 slots=4\n", encoding="utf-8")
+    assert run([*words, "--force"]) == 2
+    assert "is no hostfile of netprobe's" in capsys.readouterr().err
+    path.unlink()
+    assert run(words) == 0 and run([*words, "--force"]) == 0

@@ -96,6 +96,9 @@ def test_capacities_tell_contention_and_times(folder: Path, capsys: pytest.Captu
         (["pattern", 0, "groups", 0], ["h0"], "each host once"),
         (["pattern", 0, "groups", 0, 0], "nobody", "in no rack"),
         (["racks", 0], [], "each host once"),
+        (["iterations_to_a_thousandth"], 1, "iterations_to_a_thousandth is 1, and by rho it is"),
+        (["pattern", 0, "leaders"], [], "iteration 0: leaders are not"),
+        (["pattern", 1, "leaders"], ["h0", "h1", "h2"], "iteration 1: leaders are not"),
     ],
 )
 def test_an_edited_pattern_is_refused_when_it_is_loaded(

@@ -60,7 +60,6 @@ def test_what_is_there_is_replaced_with_force_alone_unless_it_is_of_a_run_that_r
         json.dumps(good | {"status": "partial", "hosts": one_failed}),
         json.dumps(good | {"status": "failed"})[:-1],
         json.dumps(good)[:-1] + ', "x": ' + "[" * 100_000,
-        '{"status": "failed"}',
         "",
     ):
         path.write_text(text)
@@ -74,6 +73,18 @@ def test_what_is_there_is_replaced_with_force_alone_unless_it_is_of_a_run_that_r
         files.prepare_file(path, kind=kind, force=True, inputs=[path])
     with pytest.raises(OutputExistsError, match="which --force does not replace"):
         files.prepare_file(path, kind="map", force=True)
+
+
+@pytest.mark.parametrize("kind", ["verify", "plan", "map"])
+@pytest.mark.parametrize("text", ['{"status": "failed"}', "notes of mine", "[1]"])
+def test_a_file_of_somebody_else_stays_also_with_force(kind: str, text: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(text)
+    with pytest.raises(OutputExistsError, match=f"is no {kind} of netprobe's"):
+        files.prepare_file(path, kind=kind, force=True)
+    assert path.read_text() == text
+    # One that `ours` knows by its beginning is replaced.
+    files.prepare_file(path, kind=kind, force=True, ours=lambda head: head == text)
 
 
 def test_a_folder_that_takes_nothing_is_found_out_before_the_run(

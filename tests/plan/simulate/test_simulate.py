@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -148,6 +150,13 @@ def test_no_schedule_is_faster_than_its_fullest_resource(ranks: int, name: str) 
     job = Job(schedule=build(name, ranks), order=net.hosts, size_bytes=SIZE)
     done = simulate(net, [job])
     assert done.time_s >= least_s(net, job) and max(done.utilisation) <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("name", ["ring", "flat", "nccl-tree"])
+def test_without_bytes_and_latencies_it_takes_no_time(name: str) -> None:
+    """All messages leave and arrive at once, as on a map of goodput alone, where latencies count as 0."""
+    plain = replace(network(racks(4, 4)), alpha_s=np.zeros((4, 4)))
+    assert seconds(plain, build(name, 4), 0) == 0.0
 
 
 def test_what_cannot_be_simulated_is_refused() -> None:
