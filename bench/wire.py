@@ -25,7 +25,7 @@ from netprobe.lab import Lab, LabSpec, temporary
 from netprobe.pipeline.verifying.libraries import library_named
 from netprobe.plan import load_plan
 from netprobe.plan.costs import cost_model
-from netprobe.plan.costs.shared_links import shared_time_s, worst_uplink_crossings
+from netprobe.plan.costs.rough_times import rough_time_s, worst_uplink_crossings
 from netprobe.probe.launchers.via import parse_via
 from netprobe.probe.records.options import ScanOptions
 from netprobe.verify.comparison import ComparisonOptions
@@ -37,9 +37,9 @@ PARTS = ("mpi", "gloo", "algorithms", "agents", "prediction")
 MODELS = {
     "halving-doubling": "halving-doubling",
     "recursive-doubling": "recursive-doubling",
-    "tree": "nccl-tree",
+    "tree": "binomial-tree",
 }
-"""Whose cost the order is planned for. Open MPI's binomial tree has no model; NCCL's is the nearest to it."""
+"""Whose cost the order is planned for."""
 OTHERS = ("halving-doubling", "recursive-doubling", "tree")
 BY_AGENTS = (
     "chunked-ring",
@@ -251,7 +251,7 @@ def prediction(fleet: Fleet, options: argparse.Namespace) -> None:
     assert fleet.capacity is not None
     orders = stratified(fleet, options.each, options.seed)
     model, size = cost_model("chunked-ring"), options.prediction_size
-    predicted = [shared_time_s(model, order, fleet.capacity, size) for order in orders]
+    predicted = [rough_time_s(model, order, fleet.capacity, size) for order in orders]
     contenders = Contenders(
         proposed=Contender(name="netprobe", order=tuple(fleet.indices(fleet.order))),
         baselines=(

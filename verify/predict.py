@@ -13,7 +13,7 @@ from netprobe.core.documents.map import Map
 from netprobe.core.documents.plan import OrderPlan
 from netprobe.plan.auto.known import known_network
 from netprobe.plan.costs import RankOrders, cost_model
-from netprobe.plan.costs.shared_links import SharedLinks
+from netprobe.plan.costs.rough_times import RoughTimes
 from netprobe.plan.order.link_costs import links_of
 from netprobe.plan.order.strategies import objective_of, strategy_of
 from netprobe.plan.schedule.builders import build
@@ -74,11 +74,11 @@ class ByCapacity:
         place = {name: at for at, name in enumerate(plan.order)}
         self._place = np.array([place.get(host.name, -1) for host in plan.hosts], dtype=np.intp)
         self._algorithm = algorithm
-        self._fast = SharedLinks(cost_model(algorithm), plan.order, capacity)
         if map_ is None:
             self._network = network_of(capacity, plan.order)
         else:
             self._network = known_network(map_, plan.order, capacity).network
+        self._fast = RoughTimes(cost_model(algorithm), self._network)
 
     def costs(self, orders: Sequence[Sequence[int]] | RankOrders) -> NDArray[np.float64]:
         """Seconds (K,) of orders (K, N), all of the same hosts."""

@@ -12,5 +12,6 @@ ALGORITHM_NAMES = (
     "bcube",
     "double-binary-tree",
     "nccl-tree",
+    "binomial-tree",
 )
 ALGORITHMS_LISTED = ", ".join(ALGORITHM_NAMES)

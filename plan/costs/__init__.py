@@ -20,7 +20,7 @@ from netprobe.plan.costs.exchange import BCube, HalvingDoubling, RecursiveDoubli
 from netprobe.plan.costs.link import LinkCost, RankOrders, Ranks, latency_and_goodput, latency_only
 from netprobe.plan.costs.model import CostModel
 from netprobe.plan.costs.ring import ChunkedRing, Ring
-from netprobe.plan.costs.tree import DoubleBinaryTree, NcclTree
+from netprobe.plan.costs.tree import BinomialTree, DoubleBinaryTree, NcclTree
 
 MODELS: dict[str, CostModel] = {
     model.name: model
@@ -34,6 +34,7 @@ MODELS: dict[str, CostModel] = {
         BCube(),
         DoubleBinaryTree(),
         NcclTree(),
+        BinomialTree(),
     )
 }
 """Every model by the name a user gives."""
@@ -49,6 +50,7 @@ def cost_model(name: str) -> CostModel:
 __all__ = [
     "MODELS",
     "BCube",
+    "BinomialTree",
     "ChunkedRing",
     "CostModel",
     "DoubleBinaryTree",

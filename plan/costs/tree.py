@@ -1,7 +1,8 @@
-"""Double binary trees: half the buffer up and down each of two trees over all ranks."""
+"""Trees: double binary ones, and the binomial one of Open MPI."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,11 +11,20 @@ from functools import lru_cache
 import numpy as np
 
 from netprobe.core.documents.matrix import FloatMatrix
-from netprobe.plan.costs.bounds import tree_bound
+from netprobe.plan.costs.bounds import pairs_bound, tree_bound
 from netprobe.plan.costs.delta import Evaluation
 from netprobe.plan.costs.link import LinkCost, RankOrders, Ranks, checked_orders
+from netprobe.plan.costs.model import RoundModel
 from netprobe.plan.schedule.builders.rounds import Triple, triples
-from netprobe.plan.schedule.builders.tree import Parents, Tree, bit_trees, middle_trees, rooted, tree_rounds
+from netprobe.plan.schedule.builders.tree import (
+    Parents,
+    Tree,
+    binomial_rounds,
+    bit_trees,
+    middle_trees,
+    rooted,
+    tree_rounds,
+)
 from netprobe.plan.schedule.contract import Collective
 from netprobe.plan.schedule.schedule import Round
 
@@ -127,6 +137,35 @@ class NcclTree(TreeModel):
     def parents(self, ranks: int) -> tuple[Parents, Parents]:
         """The bit tree, and its mirror image or shift."""
         return bit_trees(ranks)
+
+
+@dataclass(frozen=True)
+class BinomialTree(RoundModel):
+    """Open MPI's tree (its ``reduce`` 5, then ``bcast`` 6, both binomial): the whole buffer in 2 log2 N rounds.
+
+    C = sum over the rounds of the slowest transfer of S. Rank 0 is the root of both trees. The reduce goes by lowest
+    set bits and the broadcast by highest ones, so that a host's neighbours in one are not those in the other; in both
+    the root deals with the nearest ranks first. Segments, which let rounds overlap, are not priced. Any N: nothing
+    is folded. Source: ``coll_base_topo.c`` of Open MPI; Thakur, Rabenseifner and Gropp (2005).
+    """
+
+    @property
+    def name(self) -> str:
+        """What a user calls it."""
+        return "binomial-tree"
+
+    def chunks(self, ranks: int) -> int:  # noqa: ARG002
+        """The buffer is not cut."""
+        return 1
+
+    def program(self, ranks: int) -> list[Round]:
+        """A reduce to rank 0, and a broadcast from it."""
+        return binomial_rounds(ranks)
+
+    def lower_bound(self, link_cost: LinkCost) -> float:
+        """For each round as many disjoint transfers as it has (``pairs_bound``)."""
+        counts = map(len, self.program(len(link_cost)))
+        return math.fsum(pairs_bound(link_cost, pairs, 1.0) for pairs in counts)
 
 
 class TreeEvaluation(Evaluation):

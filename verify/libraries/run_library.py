@@ -17,9 +17,9 @@ from netprobe.verify.libraries.process_group import LibraryError
 from netprobe.verify.run import Arrange, VerifyOptions, VerifyOutcome, run_comparison
 from netprobe.verify.runner import BlockingRunner, StoppedRunError
 
-ALGORITHMS = {"chunked-ring": "ring", "nccl-tree": "tree"}
+ALGORITHMS = {"chunked-ring": "ring", "nccl-tree": "tree", "binomial-tree": "tree"}
 """netprobe's names of programs that the libraries call otherwise."""
-NCCL_ONLY = ("nccl-tree",)
+NCCL_ONLY, MPI_ONLY = ("nccl-tree",), ("binomial-tree",)
 
 
 def algorithm_of(library: Library, program: str) -> str:
@@ -27,6 +27,8 @@ def algorithm_of(library: Library, program: str) -> str:
     name = ALGORITHMS.get(program, program)
     if program in NCCL_ONLY and library.name != "nccl-tests":
         raise InputError(f"{program} is NCCL's: --with {library.name} cannot run it")
+    if program in MPI_ONLY and library.name != "mpi":
+        raise InputError(f"{program} is Open MPI's: --with {library.name} cannot run it")
     check_algorithm(library, name)
     return name
 

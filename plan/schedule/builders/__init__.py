@@ -19,7 +19,7 @@ from netprobe.plan.schedule.builders.exchange import (
 )
 from netprobe.plan.schedule.builders.ring import chunked_ring_rounds, two_way_ring_rounds, whole_ring_rounds
 from netprobe.plan.schedule.builders.rounds import power_of_two
-from netprobe.plan.schedule.builders.tree import bit_trees, middle_trees, rooted, tree_rounds
+from netprobe.plan.schedule.builders.tree import binomial_rounds, bit_trees, middle_trees, rooted, tree_rounds
 from netprobe.plan.schedule.contract import Contract, all_reduce, reduce_scatter
 from netprobe.plan.schedule.program import MAX_CHANNELS, CollectiveProgram, compile_schedule
 from netprobe.plan.schedule.proof import Proof, prove
@@ -65,6 +65,7 @@ ALGORITHMS: dict[str, Algorithm] = {
         lambda ranks: tree_rounds([rooted(p) for p in middle_trees(ranks)]), _two
     ),
     "nccl-tree": Algorithm(lambda ranks: tree_rounds([rooted(p) for p in bit_trees(ranks)]), _two),
+    "binomial-tree": Algorithm(binomial_rounds, _one),
 }
 """Every algorithm that needs no groups, by the name a user gives. ``flat`` is flat aggregation: every rank is the
 server of its own chunk, fully sharded and colocated, one direct exchange each way."""

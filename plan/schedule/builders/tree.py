@@ -1,4 +1,4 @@
-"""Double binary trees: half the buffer up and down each of two trees over all ranks."""
+"""Trees: half the buffer up and down each of two trees over all ranks, or the whole buffer in a binomial tree."""
 
 from __future__ import annotations
 
@@ -78,6 +78,16 @@ def bit_trees(ranks: int) -> tuple[Parents, Parents]:
         return tuple(first), _shifted(first, 1)
     mirrored = [-1 if up < 0 else ranks - 1 - up for up in reversed(first)]
     return tuple(first), tuple(mirrored)
+
+
+def binomial_rounds(ranks: int) -> list[Round]:
+    """Open MPI's tree, one chunk: a binomial reduce, in which rank r sends to r less its lowest set bit, the lowest
+    bits first; then a binomial broadcast, in which rank r gets the sum from r less its highest set bit, and each sends
+    to its nearest ranks first. Its two trees are not the same one."""
+    bits = [1 << bit for bit in range((ranks - 1).bit_length())]
+    up = [[Transfer(r, r - bit, 0, 1, True) for r in range(bit, ranks, 2 * bit)] for bit in bits]
+    down = [[Transfer(r - bit, r, 0, 1, False) for r in range(bit, min(2 * bit, ranks))] for bit in bits]
+    return [*up, *down]
 
 
 def rooted(parent: Parents) -> Tree:

@@ -29,7 +29,7 @@ from netprobe.pipeline.planning.held_out import readings_of
 from netprobe.pipeline.planning.plan_order import PlanRequest, plan_order
 from netprobe.plan import prove_against_map
 from netprobe.plan.costs import cost_model
-from netprobe.plan.costs.shared_links import shared_time_s
+from netprobe.plan.costs.rough_times import rough_time_s
 from netprobe.verify.predict import ByMap
 from tests.documents import capacity_of, make_scan, rack_scan
 from tests.plan.fleets import named, order_plan
@@ -233,4 +233,4 @@ def test_capacities_are_priced_by_direction() -> None:
                 for id_ in (f"tx:{s}", f"rx:{d}", *((f"up:{by_host[s]}", f"down:{by_host[d]}") * crossing)):
                     loads[id_] = loads.get(id_, 0.0) + share
             total += max((load / (1e6 if id_ == slow else 8e6) for id_, load in loads.items()), default=0.0)
-        assert shared_time_s(tree, order, capacity, 10**6) == pytest.approx(total * 1e6)
+        assert rough_time_s(tree, order, capacity, 10**6) == pytest.approx(total * 1e6)

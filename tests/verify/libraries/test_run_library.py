@@ -69,7 +69,14 @@ def test_what_a_library_cannot_do_is_refused() -> None:
     assert mpi is not None and gloo is not None and nccl is not None
     assert algorithm_of(mpi, "chunked-ring") == algorithm_of(gloo, "chunked-ring") == "ring"
     assert algorithm_of(nccl, "nccl-tree") == "tree"
-    for library, program in ((mpi, "nccl-tree"), (gloo, "halving-doubling"), (nccl, "bcube"), (mpi, "bcube")):
+    assert algorithm_of(mpi, "binomial-tree") == "tree"
+    for library, program in (
+        (nccl, "binomial-tree"),
+        (mpi, "nccl-tree"),
+        (gloo, "halving-doubling"),
+        (nccl, "bcube"),
+        (mpi, "bcube"),
+    ):
         with pytest.raises(InputError, match="mpi|gloo|nccl-tests"):
             algorithm_of(library, program)
     assert chosen_library(None, launcher=local) is None
