@@ -60,6 +60,11 @@ GOLDEN = Path(__file__).parent.parent.parent / "golden"
             load_plan,
             "43956a491318ea01372b99adbc5b3d00f9cc7c43f6599c4c469509995e1cf364",
         ),
+        (
+            "plan-ds-sync-1.2.json",
+            load_plan,
+            "1f3b56e97db2a428e3077cdb9fc378deb036e3a4d65fad50cecb70a5d18a9c80",
+        ),
         ("truth-1.0.json", load_truth, "47e5fed535552f5ac76e903b8e0165de6c4ffb0d33e19fb0cfcc6acacb806f1f"),
     ],
 )

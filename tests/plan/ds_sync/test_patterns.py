@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netprobe.plan.ds_sync.consensus import check_pattern, eigenvalue_of, rho_of, steps_until_close
+from netprobe.plan.ds_sync.consensus import averaging, check_pattern, eigenvalue_of, rho_of, steps_until_close
 from netprobe.plan.ds_sync.costs import (
     Rates,
     all_reduce_time_s,
@@ -100,6 +100,40 @@ def test_costs_by_table_2_corrected() -> None:
     assert hierarchical_time_s(racks, rates, size) == pytest.approx(
         6 * alpha + 6 / 4 * size * beta1 + 2 * alpha + size * beta2
     )
+
+
+def paper_times(sizes: list[int], contended: bool, weak: set[int]) -> tuple[float, float, float]:
+    """All-reduce, hierarchical and DS-Sync on links of one byte a second, of which contention leaves half."""
+    racks, count = racks_of(sizes), sum(sizes)
+    rates = Rates(
+        alpha_s=np.zeros((count, count)),
+        host=np.array([2.0 if host in weak else 1.0 for host in range(count)]),
+        uplink=np.full(len(sizes), 2.0 if contended else 1.0),
+        rack=np.repeat(np.arange(len(sizes)), sizes),
+    )
+    pattern = make_pattern(racks, range(len(sizes)) if contended else (), weak)
+    size = 840
+    return (
+        all_reduce_time_s(count, rates, size) / size,
+        hierarchical_time_s(racks, rates, size) / size,
+        pattern_time_s(pattern, rates, size) / size,
+    )
+
+
+def test_the_papers_three_scenarios() -> None:
+    """Tables V, IV and III by table II corrected: 7/4, 3/2 + 1 and 4/3 of the buffer with nothing contended; its
+    uplinks at half: 7/2, 3/2 + 2 and 2; and host 4 of racks of 5 and 3 at half: 7/2, 16/5 + 2 and 2."""
+    assert paper_times([4, 4], False, set()) == pytest.approx((7 / 4, 5 / 2, 4 / 3))
+    assert paper_times([4, 4], True, set()) == pytest.approx((7 / 2, 7 / 2, 2))
+    assert paper_times([5, 3], True, {4}) == pytest.approx((7 / 2, 16 / 5 + 2, 2))
+
+
+def test_the_norm_of_many_hosts_is_that_of_a_singular_value() -> None:
+    pattern = make_pattern(racks_of([9] * 8), [0, 3], [1, 20])
+    rest = np.eye(72)
+    for iteration in pattern:
+        rest = averaging(iteration.groups, 72) @ rest
+    assert rho_of(pattern, 72) == pytest.approx(float(np.linalg.norm(rest - 1 / 72, 2)), abs=1e-9)
 
 
 def test_steps_are_whole_periods() -> None:
