@@ -53,8 +53,9 @@ def verify_text(result: Verify) -> str:
         interval = "" if found.low is None else f" (95 %: {found.low:.2f} to {found.high:.2f})"
         lines.append(f"speed-up {against}: {found.ratio:.2f}x{interval}: {_WORDS[found.verdict]}")
     if found.predicted_ratio is not None and _by_capacity(result):
-        hint = "" if any(one.kind == "schedule" for one in result.orders) else " (give --map too)"
-        latency = "" if _by(result).get("latency") is True else f"; latency is not in it{hint}"
+        latency = "" if _by(result).get("latency") is True else "; latency is not in it (give --map too)"
+        if _overlap(result):
+            latency += "; the intervals of the two times overlap, so it may be either"
         lines.append(
             f"predicted by the measured capacities of hosts and uplinks: {found.predicted_ratio:.2f}x{latency}"
         )
@@ -83,6 +84,19 @@ def verify_text(result: Verify) -> str:
     if result.reason is not None:
         lines.append(result.reason)
     return "\n".join(lines + [f"warning: {text}" for text in result.warnings])
+
+
+def _overlap(result: Verify) -> bool:
+    """Whether what is known of the capacities leaves open which of the plan and its baseline is faster."""
+    own, *others = result.orders
+    base = [one for one in others if one.predicted_high_s is not None][:1]
+    if own.predicted_low_s is None or own.predicted_high_s is None or result.comparison.against == "random":
+        return False
+    return any(
+        own.predicted_low_s <= (one.predicted_high_s or 0)
+        and (one.predicted_low_s or 0) <= own.predicted_high_s
+        for one in base
+    )
 
 
 def _by_capacity(result: Verify) -> bool:

@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 from netprobe.core.documents.capacity import Capacity
 from netprobe.core.documents.map import Map
 from netprobe.core.documents.plan import OrderPlan
-from netprobe.plan.auto.known import known_network
+from netprobe.plan.auto.known import network_by
 from netprobe.plan.costs import RankOrders, cost_model
 from netprobe.plan.costs.rough_times import RoughTimes
 from netprobe.plan.order.link_costs import links_of
 from netprobe.plan.order.strategies import objective_of, strategy_of
 from netprobe.plan.schedule.builders import build
-from netprobe.plan.schedule.schedule import Schedule
 from netprobe.plan.simulate import Job, simulate
-from netprobe.plan.simulate.network import network_of
+from netprobe.plan.simulate.simulate import interval_s
 
 
 class Predictor(Protocol):
@@ -66,30 +65,38 @@ class ByCapacity:
     """
 
     def __init__(
-        self, plan: OrderPlan, capacity: Capacity, algorithm: str, size_bytes: int, map_: Map | None = None
+        self,
+        plan: OrderPlan,
+        capacity: Capacity,
+        algorithm: str,
+        size_bytes: int,
+        map_: Map | None = None,
+        channels: int = 1,
     ) -> None:
         self.size_bytes = size_bytes
+        self._channels = channels
         self.has_latency = map_ is not None
         self._names = list(plan.order)
         place = {name: at for at, name in enumerate(plan.order)}
         self._place = np.array([place.get(host.name, -1) for host in plan.hosts], dtype=np.intp)
         self._algorithm = algorithm
-        if map_ is None:
-            self._network = network_of(capacity, plan.order)
-        else:
-            self._network = known_network(map_, plan.order, capacity).network
+        self._network = network_by(capacity, plan.order, map_)
         self._fast = RoughTimes(cost_model(algorithm), self._network)
 
     def costs(self, orders: Sequence[Sequence[int]] | RankOrders) -> NDArray[np.float64]:
         """Seconds (K,) of orders (K, N), all of the same hosts."""
-        places = self._place[np.asarray(orders, dtype=np.intp)]
-        schedule = build(self._algorithm, places.shape[1])
-        return np.array([self._time_s(schedule, [self._names[at] for at in row]) for row in places.tolist()])
+        rows = self._place[np.asarray(orders, dtype=np.intp)].tolist()
+        return np.array([simulate(self._network, [self._job(row)]).time_s for row in rows])
+
+    def interval(self, order: Sequence[int]) -> tuple[float, float]:
+        """The least and the most seconds that the capacities allow for an order: both ends of what was measured."""
+        time_s, low, high = interval_s(self._network, self._job(self._place[list(order)].tolist()))
+        return (time_s if low is None else low), (time_s if high is None else high)
 
     def rough(self, orders: Sequence[Sequence[int]] | RankOrders) -> NDArray[np.float64]:
         """About ``costs``, of thousands of orders: bytes over rates, round by round. For choosing among them only."""
         return self._fast.times_s(self._place[np.asarray(orders, dtype=np.intp)], self.size_bytes)
 
-    def _time_s(self, schedule: Schedule, order: Sequence[str]) -> float:
-        job = Job(schedule=schedule, order=order, size_bytes=self.size_bytes)
-        return simulate(self._network, [job]).time_s
+    def _job(self, places: Sequence[int]) -> Job:
+        schedule = build(self._algorithm, len(places), self._channels)
+        return Job(schedule=schedule, order=[self._names[at] for at in places], size_bytes=self.size_bytes)

@@ -16,6 +16,8 @@ from netprobe.cli.options.launching import Reach, hinting
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
 
 if TYPE_CHECKING:
+    from netprobe.core.documents.capacity import Capacity
+    from netprobe.core.documents.map import Map
     from netprobe.core.documents.plan import OrderPlan
     from netprobe.core.documents.schedule_plan import SchedulePlan
     from netprobe.core.documents.verify import Verify
@@ -132,7 +134,7 @@ class Run:
             seed=seed,
         )
 
-    def check_schedule(self, map_: Path | None) -> None:
+    def check_schedule(self) -> None:
         """Refuse what only rank orders have. Raises InputError."""
         from netprobe.core.errors import InputError
 
@@ -143,7 +145,6 @@ class Run:
                 ("--orders", bool(self.orders)),
                 ("--with", self.with_ is not None),
                 ("--program", self.program is not None),
-                ("--map", map_ is not None),
                 ("--channels", self.channels is not None),
                 ("--against random", self.against == "random"),
             )
@@ -187,7 +188,6 @@ def verify(
     from netprobe.cli.progress import ScanProgress
     from netprobe.core.documents.capacity import Capacity
     from netprobe.core.documents.document import load_document
-    from netprobe.core.documents.map import Map
     from netprobe.core.documents.plan import OrderPlan
     from netprobe.formats import input_files
     from netprobe.pipeline import files
@@ -201,18 +201,19 @@ def verify(
     plan = load_runnable_plan(plan_file)
     verify_options = run.options(plan, seed)
     measured = load_document(Capacity, capacity) if capacity is not None else None
+    mapped = _map_of(plan, plan_file, map_, search=measured is not None)
     output = Output(json=json, quiet=quiet)
     if not isinstance(plan, OrderPlan):
-        run.check_schedule(map_)
-        inputs = [plan_file, *filter(None, (capacity,)), *reach.inputs()]
+        run.check_schedule()
+        inputs = [plan_file, *filter(None, (map_, capacity)), *reach.inputs()]
         inputs += [Path(run.against)] if Path(run.against).is_file() else []
         files.prepare_file(path, kind="verify", force=force, inputs=inputs)
         with ScanProgress(output) as progress, hinting(reach.via is None):
-            shared = {"capacity": measured, "path": path, "options": options, "verify": verify_options}
-            result = _run_schedule(plan, run.against, launcher, on_event=progress.on_event, **shared)
+            shared = {"path": path, "options": options, "verify": verify_options}
+            known = (measured, mapped)
+            result = _run_schedule(plan, run.against, launcher, known, on_event=progress.on_event, **shared)
         return _shown(result, path, output)
     library = run.library(launcher, reach)
-    mapped = load_document(Map, map_) if map_ is not None else None
     baseline = load_baseline(run.against)
     if not run.by_mpirun:
         launcher.check(plan.hosts)
@@ -241,11 +242,33 @@ def verify(
     return _shown(result, path, output)
 
 
-def _run_schedule(plan: SchedulePlan, against: str, launcher: Launcher, **how: Any) -> Verify:
-    from netprobe.pipeline.verifying.verify_schedule import verify_schedule
+def _map_of(
+    plan: OrderPlan | SchedulePlan, plan_file: Path, map_: Path | None, *, search: bool
+) -> Map | None:
+    """The map that is given, else with ``search`` the plan's own beside it. Raises DocumentError."""
+    from netprobe.core.documents.document import load_document
+    from netprobe.core.documents.map import Map
+    from netprobe.pipeline.planning.predicting import map_beside
+
+    if map_ is not None:
+        return load_document(Map, map_)
+    return map_beside(plan, plan_file.parent) if search else None
+
+
+def _run_schedule(
+    plan: SchedulePlan,
+    against: str,
+    launcher: Launcher,
+    known: tuple[Capacity | None, Map | None],
+    **how: Any,
+) -> Verify:
+    from netprobe.pipeline.verifying.verify_schedule import Measured, verify_schedule
 
     launcher.check(plan.hosts)
-    return verify_schedule(plan, None if against == "given" else against, launcher=launcher, **how)
+    measured = Measured(capacity=known[0], map_=known[1])
+    return verify_schedule(
+        plan, None if against == "given" else against, launcher=launcher, measured=measured, **how
+    )
 
 
 def _shown(result: Verify, path: Path, output: Output) -> int:

@@ -20,7 +20,10 @@ class VerifiedOrder(Record):
     order: list[str]
     """Host names, rank 0 first."""
     predicted_s: float | None = Field(default=None, ge=0)
-    """Its cost by the plan's model, on the map; null without one."""
+    """Its cost by the plan's model, on the map; its time where capacities predict; null without either."""
+    predicted_low_s: float | None = Field(default=None, ge=0)
+    predicted_high_s: float | None = Field(default=None, ge=0)
+    """The time at both ends of the measured capacities; null for costs, and for orders of a survey."""
     kind: str | None = None
     """Of its plan, where the orders of a document are of several plans: ``order`` or ``schedule``."""
     algorithm: str | None = None
@@ -67,9 +70,9 @@ class Verify(Document):
     """``netprobe.verify``: child of a plan, and of a map where one was given."""
 
     KIND: ClassVar[str] = "verify"
-    VERSION: ClassVar[tuple[int, int]] = (1, 1)
+    VERSION: ClassVar[tuple[int, int]] = (1, 2)
 
-    schema_: str = Field(default="netprobe.verify/1.1", alias="schema")
+    schema_: str = Field(default="netprobe.verify/1.2", alias="schema")
     status: DocumentStatus
     reason: str | None = None
     hosts: list[ScannedHost]

@@ -20,9 +20,11 @@ from netprobe.plan.order.advice import Advice, advice_of
 from netprobe.plan.order.figures import optimality_gap
 from netprobe.plan.order.strategies import strategy_of
 from netprobe.plan.order.strategy import CLOSE
+from netprobe.verify.predict import ByCapacity
 
 PRICED_BYTES = 32_000_000
 """A large buffer, where no other is named."""
+LEFT_OPEN = ", but how well capacities are known leaves open which is faster"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,16 +170,19 @@ def _with_capacity(problem: _Problem, planned: OrderPlan, capacity: Capacity, ma
         return planned.model_copy(update={"parents": parents})
     kept = problem.plan("in place of the order found")
     took_s, original_s = shared_times_s([planned, kept], capacity, map_)
+    (low_s, high_s), (original_low_s, original_high_s) = shared_intervals_s([planned, kept], capacity, map_)
+    open_ = "" if high_s < original_low_s or original_high_s < low_s else LEFT_OPEN
     measured = f"by the measured capacities {(planned.size_bytes or PRICED_BYTES) / 1e6:g} MB take"
     if took_s > original_s and planned.order != kept.order:
-        why = f"{measured} {seconds_text(original_s)} in it, {seconds_text(took_s)} in the order found"
+        why = f"{measured} {seconds_text(original_s)} in it, {seconds_text(took_s)} in the order found{open_}"
         return _with_figures(problem.plan(why), planned).model_copy(update={"parents": parents})
     said = f"{measured} {seconds_text(original_s)} in the original order, {seconds_text(took_s)} in this one"
+    said += open_ if planned.order != kept.order else ""
     advice = advice_of(planned)
     assert advice is not None  # an order that was searched has one
     advice = advice.adding(said)
-    if advice.action != "use" and took_s * (1 + CLOSE) < original_s:
-        # What costs the same link by link does not where links are shared.
+    if advice.action != "use" and not open_ and took_s * (1 + CLOSE) < original_s:
+        # What costs the same link by link does not where links are shared. No win where the intervals overlap.
         advice = Advice(action="use", reason=said)
     return planned.model_copy(update={"parents": parents, "advice": str(advice)})
 
@@ -202,7 +207,23 @@ def shared_times_s(plans: Sequence[OrderPlan], capacity: Capacity, map_: Map | N
 
     Raises InputError for capacities of other hosts, or without a reading of one that is needed.
     """
+    predicted, orders = _predicted(plans, capacity, map_)
+    return [float(time) for time in predicted.costs(orders)]
+
+
+def shared_intervals_s(
+    plans: Sequence[OrderPlan], capacity: Capacity, map_: Map | None = None
+) -> list[tuple[float, float]]:
+    """The least and the most seconds of each, by both ends of the measured capacities; errors as `shared_times_s`."""
+    predicted, orders = _predicted(plans, capacity, map_)
+    return [predicted.interval(order) for order in orders]
+
+
+def _predicted(
+    plans: Sequence[OrderPlan], capacity: Capacity, map_: Map | None
+) -> tuple[ByCapacity, list[list[int]]]:
+    """What predicts, and the orders as it takes them."""
     plan = plans[0]
-    predicted = by_capacity(plan, capacity, plan.algorithm, plan.size_bytes or PRICED_BYTES, map_)
     place = {host.name: at for at, host in enumerate(plan.hosts)}
-    return [float(time) for time in predicted.costs([[place[name] for name in one.order] for one in plans])]
+    predicted = by_capacity(plan, capacity, plan.algorithm, plan.size_bytes or PRICED_BYTES, map_)
+    return predicted, [[place[name] for name in one.order] for one in plans]

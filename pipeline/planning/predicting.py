@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from netprobe.core.documents.capacity import Capacity
-from netprobe.core.documents.document import check_same_hosts
+from netprobe.core.documents.document import check_same_hosts, load_document
 from netprobe.core.documents.map import Map
-from netprobe.core.documents.plan import OrderPlan
-from netprobe.core.errors import InputError
+from netprobe.core.documents.plan import OrderPlan, Plan
+from netprobe.core.errors import DocumentError, InputError, NetprobeError
 from netprobe.core.hosts import plain_host
+from netprobe.pipeline import files
 from netprobe.plan.schedule.builders import ON_THE_WIRE
 from netprobe.plan.simulate.network import network_of
 from netprobe.verify.predict import ByCapacity, ByMap, Predictor
 
 
 def by_capacity(
-    plan: OrderPlan, capacity: Capacity, algorithm: str, size_bytes: int, map_: Map | None = None
+    plan: OrderPlan,
+    capacity: Capacity,
+    algorithm: str,
+    size_bytes: int,
+    map_: Map | None = None,
+    channels: int = 1,
 ) -> ByCapacity:
     """Times of orders of the plan's hosts by the simulator, with the latencies of ``map_`` where it is given.
 
@@ -26,16 +34,50 @@ def by_capacity(
         what="the plan",
         source="capacity",
     )
-    return ByCapacity(plan, capacity, ON_THE_WIRE.get(algorithm, algorithm), size_bytes, map_)
+    return ByCapacity(plan, capacity, ON_THE_WIRE.get(algorithm, algorithm), size_bytes, map_, channels)
 
 
 def predictor(
-    plan: OrderPlan, map_: Map | None, capacity: Capacity | None, algorithm: str, size_bytes: int
+    plan: OrderPlan,
+    map_: Map | None,
+    capacity: Capacity | None,
+    algorithm: str,
+    size_bytes: int,
+    channels: int = 1,
 ) -> Predictor | None:
     """Of times where the capacities are known, else of costs. Raises InputError."""
     if capacity is not None:
-        return by_capacity(plan, capacity, algorithm, size_bytes, map_)
+        return by_capacity(plan, capacity, algorithm, size_bytes, map_, channels)
     return None if map_ is None else ByMap(plan, map_, algorithm)
+
+
+def check_own_map(plan: Plan, map_: Map) -> None:
+    """Raises DocumentError where the plan names another map as its parent, or has other hosts."""
+    check_same_hosts(
+        [plain_host(host) for host in plan.hosts],
+        [plain_host(host) for host in map_.hosts],
+        what="the plan",
+        source="map",
+    )
+    maps = _maps_of(plan)
+    if maps and map_.parent().sha256 not in maps:
+        raise DocumentError("the plan was made from another map than this one", source="map")
+
+
+def map_beside(plan: Plan, folder: Path) -> Map | None:
+    """The map that the plan was made from, where it is in ``folder`` under its usual name; None otherwise."""
+    path = folder / files.MAP
+    if not _maps_of(plan) or not path.is_file():
+        return None
+    try:
+        found = load_document(Map, path)
+    except NetprobeError:
+        return None
+    return found if found.parent().sha256 in _maps_of(plan) else None
+
+
+def _maps_of(plan: Plan) -> set[str]:
+    return {parent.sha256 for parent in plan.parents if parent.schema_.startswith("netprobe.map/")}
 
 
 def has_all_rates(map_: Map, capacity: Capacity) -> bool:

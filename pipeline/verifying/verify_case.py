@@ -64,13 +64,17 @@ class ScheduleCase:
     plan: SchedulePlan
     against: Baseline
     algorithm: str
+    size_bytes: int
+    has_latency: bool = False
     orders: int = 0
 
     def predicted_by(self, outcome: VerifyOutcome) -> dict[str, object]:
-        """Times of the simulator, latency not counted."""
+        """Times of the simulator, and whether latencies were known to it."""
         if outcome.contenders is None or outcome.contenders.predicted_ratio is None:
             return {}
-        return {"predicted_by": {"capacity": True}}
+        return {
+            "predicted_by": {"capacity": True, "size_bytes": self.size_bytes, "latency": self.has_latency}
+        }
 
     @property
     def priced_bytes(self) -> int | None:
@@ -122,13 +126,21 @@ class Case:
             ]
         else:
             others = [(self.against.name, tuple(here[name] for name in self.baseline(list(here))))]
-        proposed = Contender(name="proposed", order=best, predicted_s=self.price(names, best))
-        baselines = tuple(Contender(name=n, order=o, predicted_s=self.price(names, o)) for n, o in others)
+        proposed = self._contender("proposed", names, best)
+        baselines = tuple(self._contender(name, names, order) for name, order in others)
         return Contenders(
             proposed=proposed,
             baselines=baselines,
             surveyed=self._surveyed(names, best) if self.orders else (),
             predicted_ratio=self._predicted(proposed, baselines),
+        )
+
+    def _contender(self, name: str, names: Sequence[str], order: tuple[int, ...]) -> Contender:
+        between = None
+        if isinstance(self.predictor, ByCapacity):
+            between = self.predictor.interval(self._in_plan(names, order))
+        return Contender(
+            name=name, order=order, predicted_s=self.price(names, order), predicted_between_s=between
         )
 
     def price(self, names: Sequence[str], order: Sequence[int]) -> float | None:

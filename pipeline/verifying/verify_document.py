@@ -82,6 +82,8 @@ def build_verify(
                 name=one.name,
                 order=[names[host] for host in one.order],
                 predicted_s=one.predicted_s,
+                predicted_low_s=None if one.predicted_between_s is None else one.predicted_between_s[0],
+                predicted_high_s=None if one.predicted_between_s is None else one.predicted_between_s[1],
                 kind=one.kind,
                 algorithm=one.algorithm,
                 percentile=one.percentile,

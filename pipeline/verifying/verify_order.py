@@ -127,7 +127,9 @@ class _Trial:
             )
         if map_ is not None:
             prove_against_map(plan, map_, source="plan")
-        predicted = predictor(plan, map_, capacity, name, request.options.size_bytes)
+        predicted = predictor(
+            plan, map_, capacity, name, request.options.size_bytes, request.options.channels
+        )
         case = Case(plan, request.against, predicted, name, request.orders, request.options.seed)
         hosts = [plain_host(host) for host in plan.hosts if host.name in set(plan.order)]
         if request.choose_addresses:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from netprobe.core.documents.capacity import Capacity
 from netprobe.core.documents.document import check_same_hosts
+from netprobe.core.documents.map import Map
 from netprobe.core.documents.plan import OrderPlan, Plan
 from netprobe.core.documents.schedule_plan import SchedulePlan
 from netprobe.core.documents.verify import Verify
@@ -17,14 +18,16 @@ from netprobe.core.system.interrupts import signals_held
 from netprobe.core.text import meant
 from netprobe.core.units import count
 from netprobe.pipeline import files
+from netprobe.pipeline.planning.predicting import check_own_map
 from netprobe.pipeline.verifying.verify_case import Baseline, ScheduleCase
 from netprobe.pipeline.verifying.verify_document import build_verify
 from netprobe.pipeline.verifying.verify_order import NothingVerifiedError
 from netprobe.plan import load_plan, proved_schedule
+from netprobe.plan.auto.known import network_by
 from netprobe.plan.schedule.builders import ALGORITHMS, ON_THE_WIRE, build
 from netprobe.plan.schedule.schedule import Schedule
-from netprobe.plan.simulate import Job, simulate
-from netprobe.plan.simulate.network import network_of
+from netprobe.plan.simulate import Job
+from netprobe.plan.simulate.simulate import interval_s
 from netprobe.probe.launchers.launch import Launcher
 from netprobe.probe.records.events import OnEvent, ignore
 from netprobe.probe.records.options import ScanOptions
@@ -45,12 +48,20 @@ class Opponent:
     order: tuple[str, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What predicts times: the capacities, and the plan's own map for the latencies."""
+
+    capacity: Capacity | None = None
+    map_: Map | None = None
+
+
 def verify_schedule(
     plan: SchedulePlan,
     against: str | Path | None = None,
     *,
     launcher: Launcher,
-    capacity: Capacity | None = None,
+    measured: Measured | None = None,
     path: Path | None = None,
     options: ScanOptions | None = None,
     verify: VerifyOptions | None = None,
@@ -59,25 +70,31 @@ def verify_schedule(
     """Run a schedule in turn with what it is compared with, and write the document to ``path``.
 
     ``against`` is an algorithm of ``builders`` in the original order (default: the chunked ring, and halving-doubling
-    runs in turn too), or the file of another plan of the same hosts. All hosts of the plan have to be up. With
-    ``capacity`` the simulator predicts the time of each.
+    runs in turn too), or the file of another plan of the same hosts. All hosts of the plan have to be up.
+    With the capacities of ``measured`` the simulator predicts the time of each, with the latencies of its map.
 
     Raises InputError for what does not belong together, NothingVerifiedError when no pair of repetitions was made, and
     InterruptedScanError after Ctrl-C. What was measured is written in each case.
     """
-    options = options or ScanOptions()
+    options, measured = options or ScanOptions(), measured or Measured()
     verify = replace(verify or VerifyOptions(), require_all=True)
     schedule, _, _ = proved_schedule(plan)
     opponents = _opponents(plan, against, verify)
     hosts = [plain_host(host) for host in plan.hosts if host.name in set(plan.order)]
     names = [host.name for host in hosts]
     contenders = _contenders(
-        plan, schedule, opponents, names, _times(plan, schedule, opponents, capacity, verify)
+        plan, schedule, opponents, names, _times(plan, schedule, opponents, measured, verify)
     )
-    case = ScheduleCase(plan=plan, against=Baseline(name=opponents[0].name), algorithm=plan.algorithm)
+    case = ScheduleCase(
+        plan=plan,
+        against=Baseline(name=opponents[0].name),
+        algorithm=plan.algorithm,
+        size_bytes=verify.size_bytes,
+        has_latency=measured.map_ is not None,
+    )
 
     def document(outcome: VerifyOutcome) -> Verify:
-        return build_verify(case, [capacity], outcome, verify, plan.algorithm)
+        return build_verify(case, [measured.map_, measured.capacity], outcome, verify, plan.algorithm)
 
     if len(hosts) < LEAST_HOSTS:
         why = f"{count(len(hosts), 'host')}: {LEAST_HOSTS} are needed to compare schedules"
@@ -154,14 +171,24 @@ def _ranked(plan: Plan, order: Sequence[str]) -> list[Host]:
     return [plain_host(host) for host in plan.hosts if host.name in set(order)]
 
 
+Times = tuple[float, float, float]
+"""Seconds by the capacities as read, the least and the most by both ends of what was measured."""
+
+
 def _times(
     plan: SchedulePlan,
     schedule: Schedule,
     opponents: Sequence[Opponent],
-    capacity: Capacity | None,
+    measured: Measured,
     verify: VerifyOptions,
-) -> list[float | None]:
-    """What the simulator says of the plan and of each opponent. Raises InputError for capacities of other hosts."""
+) -> list[Times | None]:
+    """What the simulator says of the plan and of each opponent.
+
+    Raises InputError for a map that the plan was not made from, and for capacities of other hosts.
+    """
+    capacity, map_ = measured.capacity, measured.map_
+    if map_ is not None:
+        check_own_map(plan, map_)
     if capacity is None:
         return [None] * (1 + len(opponents))
     check_same_hosts(
@@ -170,12 +197,13 @@ def _times(
         what="the plan",
         source="capacity",
     )
-    network = network_of(capacity, plan.order)
+    network = network_by(capacity, plan.order, map_)
     runs = [(schedule, plan.order), *((one.schedule, list(one.order)) for one in opponents)]
-    return [
-        simulate(network, [Job(schedule=what, order=order, size_bytes=verify.size_bytes)]).time_s
-        for what, order in runs
-    ]
+    found: list[Times | None] = []
+    for what, order in runs:
+        time_s, low, high = interval_s(network, Job(schedule=what, order=order, size_bytes=verify.size_bytes))
+        found.append((time_s, time_s if low is None else low, time_s if high is None else high))
+    return found
 
 
 def _contenders(
@@ -183,16 +211,17 @@ def _contenders(
     schedule: Schedule,
     opponents: Sequence[Opponent],
     names: Sequence[str],
-    times: Sequence[float | None],
+    times: Sequence[Times | None],
 ) -> Contenders:
     index = {name: i for i, name in enumerate(names)}
 
-    def contender(name: str, what: Opponent, time_s: float | None) -> Contender:
+    def contender(name: str, what: Opponent, time: Times | None) -> Contender:
         return Contender(
             name=name,
             order=tuple(index[host] for host in what.order),
             schedule=what.schedule,
-            predicted_s=time_s,
+            predicted_s=None if time is None else time[0],
+            predicted_between_s=None if time is None else time[1:],
             kind=what.kind,
             algorithm=what.algorithm,
         )
@@ -200,8 +229,9 @@ def _contenders(
     mine = Opponent(
         name="proposed", kind="schedule", algorithm=plan.algorithm, schedule=schedule, order=tuple(plan.order)
     )
-    rest = [contender(one.name, one, time_s) for one, time_s in zip(opponents, times[1:])]
-    ratio = times[1] / times[0] if times[0] and times[1] is not None else None
+    rest = [contender(one.name, one, time) for one, time in zip(opponents, times[1:])]
+    own, base = times[0], times[1]
+    ratio = base[0] / own[0] if own is not None and base is not None and own[0] else None
     return Contenders(
         proposed=contender("proposed", mine, times[0]),
         baselines=(rest[0],),

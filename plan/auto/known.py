@@ -67,6 +67,18 @@ def known_network(map_: Map, hosts: Sequence[str], capacity: Capacity | None = N
     )
 
 
+def network_by(capacity: Capacity, hosts: Sequence[str], map_: Map | None = None) -> Network:
+    """The network of measured capacities among ``hosts`` (names), for every prediction that rests on them.
+
+    With the latencies, and what single connections carry, of ``map_`` where it is given. Raises InputError for hosts
+    in no group, and for a capacity that is missing or 0.
+    """
+    if map_ is not None:
+        return known_network(map_, hosts, capacity).network
+    check_rates(capacity, hosts)
+    return network_of(capacity, hosts)
+
+
 def check_rates(capacity: Capacity, hosts: Sequence[str]) -> None:
     """Refuse a capacity of 0 of what ``hosts`` pass. Raises InputError that names it."""
     mine = set(hosts)
