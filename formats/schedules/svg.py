@@ -7,6 +7,7 @@ from xml.sax.saxutils import escape
 
 from netprobe.core.documents.schedule_plan import SchedulePlan
 from netprobe.core.errors import InputError
+from netprobe.core.units import count
 from netprobe.formats.format import ScheduleFormat
 from netprobe.plan import proved_schedule
 from netprobe.plan.schedule.schedule import APPLY, REDUCE, Template
@@ -28,8 +29,7 @@ def write_svg(plan: SchedulePlan) -> str:
     more = f", the first of {len(schedule.templates)} templates" if len(schedule.templates) > 1 else ""
     title = (
         f"{plan.algorithm}: {schedule.contract.collective} among {schedule.ranks} hosts; "
-        f"{template.chunks} chunks a block, "
-        f"{blocks} of {len(schedule.blocks)} blocks like this{more}"
+        f"{count(template.chunks, 'chunk')} a block, {blocks} of {count(len(schedule.blocks), 'block')} like this{more}"
     )
     return draw(template, plan.order, title, dict(_phases(schedule.phases)))
 
