@@ -72,9 +72,9 @@ class SeriesReadings:
         self.trips.pop(seq, None)
 
     def left(self, seq: int, stamp: int) -> None:
-        """The kernel says when probe ``seq`` left."""
+        """The kernel says when probe ``seq`` left. A stamp from before is another packet's, numbered alike."""
         trip = self.trips.get(seq)
-        if trip is not None:
+        if trip is not None and stamp >= trip.t1:
             trip.t1_kernel = stamp
 
     def answered(self, reply: packet.Reply, kernel: int, now: int, monotonic: int) -> None:

@@ -201,6 +201,7 @@ class Series:
             self._note_error(error)
             if error.errno in _FULL:
                 self.unsent += 1
+            self._collect_stamps()  # or they would be taken for those of the next probes, which are numbered anew
             self.pending.clear()
             self.sends = self.collect_at = 0
             stamping.enable(self.sock, self.level)  # whether a failed send was numbered differs by kernel
