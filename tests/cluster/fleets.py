@@ -43,3 +43,16 @@ def flat_rtt(n: int, seed: int, *, noise: float, slow_hosts: bool, outliers: flo
     rtt = np.where(hit, rtt * (1.0 + rng.pareto(1.5, (n, n))), rtt)
     np.fill_diagonal(rtt, 0.0)
     return rtt * 1e-6
+
+
+def racks(*sizes: int) -> NDArray[np.int64]:
+    """The rack of each host, one rack after the other."""
+    return np.repeat(np.arange(len(sizes)), sizes)
+
+
+def apart(labels: NDArray[np.int64], inside: float, across: float, noise: float = 0.0) -> Matrix:
+    """Distances of two kinds, with lognormal noise."""
+    matrix = np.where(labels[:, None] == labels[None, :], inside, across)
+    matrix = matrix * np.exp(np.random.default_rng(1).normal(0.0, noise, matrix.shape))
+    np.fill_diagonal(matrix, 0.0)
+    return matrix
