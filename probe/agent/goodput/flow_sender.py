@@ -70,12 +70,14 @@ class FlowSender:
         try:
             for stream in self.streams:
                 stream.wait(until)
-            if count:
+            # Before the ends are told, which ends what is still sent too.
+            late = any(stream.going for stream in self.streams)
+            if count and not late:
                 _await_ends(socks, until)
             took = time.monotonic_ns() - begin
             retransmits = _retransmits(socks)
             for sock in socks:
-                _end(sock, reset=not count or any(stream.going for stream in self.streams))
+                _end(sock, reset=not count or late)
             for stream in self.streams:
                 stream.wait(until + END_NS)
         finally:
