@@ -121,7 +121,7 @@ def test_echoes_are_kept_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     resources: dict[str, Any] = {}
     kept = icmp_sender.echoes(resources, False, 3)
     assert [one[1] for one in kept.packets] == [0, 1, 2, 3]
-    assert {len(one[2]) for one in kept.packets} == {64 - 8}
+    assert {len(one[2]) for one in kept.packets} == {64 - 8}  # type: ignore[arg-type]
     assert all(one[2][:16] == kept.token for one in kept.packets)  # type: ignore[index]
     assert icmp_sender.echoes(resources, False, 3) is kept
     assert (
