@@ -7,7 +7,9 @@
     |   |-- SpecError             a lab spec with unknown keys or impossible values (all faults at once)
     |   |-- OutputExistsError     writing there would overwrite something
     |   |-- PlatformError         this machine lacks a privilege, a program or a library
-    |   `-- InfeasibleError       a request that no answer satisfies (group sizes, say)
+    |   |-- InfeasibleError       a request that no answer satisfies (group sizes, say)
+    |   `-- WrongWorldError       a running job whose ranks are not those of the plan
+    |-- RankLostError             a rank of a running job died, hangs or was stopped  (exit 3)
     |-- NothingMeasuredError      no link could be measured                         (exit 4)
     |-- InterruptedScanError      the user ended it; what was measured is kept      (exit 130)
     `-- InternalError             an invariant of ours does not hold                (exit 1)
@@ -77,6 +79,34 @@ class PlatformError(InputError):
 
 class InfeasibleError(InputError):
     """A request that no answer satisfies."""
+
+
+class WrongWorldError(InputError):
+    """A running job whose ranks are not those of the plan; ``ranks`` are those that run elsewhere."""
+
+    def __init__(self, message: str, *, ranks: Sequence[int] = ()) -> None:
+        self.ranks = tuple(ranks)
+        super().__init__(message)
+
+
+class RankLostError(NetprobeError):
+    """A rank of a running job died, hangs or was stopped: ``rank``, on ``host``, where they are known.
+
+    ``waited_for`` is the rank whose message did not come; what is left in the buffer is no result.
+    """
+
+    exit_code = EXIT_PARTIAL
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        rank: int | None = None,
+        host: str | None = None,
+        waited_for: int | None = None,
+    ) -> None:
+        self.rank, self.host, self.waited_for = rank, host, waited_for
+        super().__init__(message)
 
 
 class NothingMeasuredError(NetprobeError):

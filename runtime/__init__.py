@@ -1,7 +1,35 @@
 """What runs inside a job.
 
-    scripts/    stand-alone scripts, one process on each host, each for one collective library
+    collective.py   a plan as a proved program
+    tape.py         what one rank does for one buffer size, as a fixed list of operations
+    lines.py        messages over torch.distributed
+    faults.py       a rank that is lost: which one, told to the others
+    executor.py     collectives of a plan in a training job
+    scripts/        stand-alone scripts, one process on each host, each for one collective library
 
-A library for training (an executor of plans, a hook, an optimizer) gets its own folder here, next to scripts/.
-Nothing in scripts/ imports it.
+Nothing in scripts/ imports the rest. torch is imported when an executor is made, not by ``import netprobe.runtime``.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from netprobe.runtime.executor import Breakdown, Executor, Pending
+
+__all__ = ["Breakdown", "Executor", "Pending"]
+
+_HOMES = {
+    "Breakdown": "netprobe.runtime.executor",
+    "Executor": "netprobe.runtime.executor",
+    "Pending": "netprobe.runtime.executor",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """The public names, imported when they are first used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_HOMES[name]), name)

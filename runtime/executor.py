@@ -1,0 +1,296 @@
+"""Collectives of a plan inside a training job, over torch.distributed.
+
+    from netprobe.runtime import Executor
+    executor = Executor("plan.json")        # after init_process_group
+    executor.all_reduce(tensor)
+
+The sum of an element is made in the order of its schedule: a rank adds what it receives to what it has, message
+after message in the order of its tape (`tape`), whatever arrives first. So a sum is the same bits from run to run, and
+on every rank, since one rank adds it up and the others get copies (or, where two ranks exchange, both add the same two
+numbers). It is rounded in the tensor's own dtype at every addition, as Gloo's and NCCL's are.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Literal
+
+from netprobe.core.documents.plan import Plan
+from netprobe.core.errors import InputError, RankLostError, WrongWorldError
+from netprobe.runtime.collective import Collective, collective_of
+from netprobe.runtime.faults import Faults
+from netprobe.runtime.lines import Lines, MessageError
+from netprobe.runtime.tape import Settings, Tape, tape_of
+
+Operation = Literal["sum", "mean"]
+TAPES_KEPT = 64
+
+
+@dataclass
+class Breakdown:
+    """Seconds of this rank since the last `Executor.reset`, and what it sent.
+
+    ``compute_s``: outside of collectives. ``copy_s``: to and from buffers that can be sent. ``wire_s``: starting
+    messages, and waiting until sent data have been read. ``reduce_s``: additions. ``wait_s``: for messages of
+    others. ``other_s``: the rest.
+    """
+
+    compute_s: float = 0.0
+    copy_s: float = 0.0
+    wire_s: float = 0.0
+    reduce_s: float = 0.0
+    wait_s: float = 0.0
+    other_s: float = 0.0
+    collectives: int = 0
+
+    def copied(self) -> Breakdown:
+        """The same figures, which no longer change."""
+        return Breakdown(**{field.name: getattr(self, field.name) for field in fields(self)})
+
+
+class Pending:
+    """A collective that was started with ``async_op=True``."""
+
+    def __init__(self, future: Any) -> None:
+        self._future = future
+
+    def wait(self) -> Any:
+        """The tensor with its result. Raises what went wrong (RankLostError)."""
+        return self._future.wait()
+
+    def is_completed(self) -> bool:
+        """Whether it has ended."""
+        return bool(self._future.done())
+
+    def get_future(self) -> Any:
+        """A torch future of the tensor."""
+        return self._future
+
+
+class Executor:
+    """Runs the collective of ``plan`` among the ranks of ``group`` (a process group; the default one without).
+
+    ``plan`` is a plan document of kind ``schedule`` or ``order``, or the path of one. All ranks must make the executor
+    at the same point of the program, as they do process groups. ``timeout_s``: how long a message may take to come.
+    Raises InputError, and WrongWorldError where the running ranks are not those of the plan.
+    """
+
+    def __init__(
+        self,
+        plan: Plan | Path | str,
+        group: Any = None,
+        *,
+        timeout_s: float = 300.0,
+        settings: Settings | None = None,
+    ) -> None:
+        import torch.distributed as dist
+
+        if not dist.is_initialized():
+            raise InputError("there is no process group yet: call torch.distributed.init_process_group first")
+        self.collective: Collective = collective_of(plan)
+        members = dist.get_process_group_ranks(group or dist.group.WORLD)
+        self.rank: int = dist.get_rank(group)
+        if len(members) != self.collective.ranks:
+            raise WrongWorldError(
+                f"{len(members)} ranks run, and the plan is for {self.collective.ranks}: plan for the hosts of this job"
+            )
+        self._settings = settings or Settings()
+        self._names = [host.name for host in self.collective.hosts]
+        self._tapes: dict[tuple[int, int], Tape] = {}
+        self._lines = Lines(members, self.rank, self.collective.program.channels, timeout_s)
+        self._faults = Faults(self.rank, self._names, timeout_s, self._lines.store)
+        self._lock = threading.Lock()
+        self._jobs: queue.SimpleQueue[Callable[[], None] | None] | None = None
+        self._open_jobs = 0
+        self._lost: RankLostError | None = None
+        self._breakdown = Breakdown()
+        self._left = perf_counter()
+
+    # What users call.
+
+    def all_reduce(self, tensor: Any, op: Operation = "sum", *, async_op: bool = False) -> Any:
+        """Put the sum (or mean) over all ranks in place of ``tensor``; `Pending` if ``async_op``.
+
+        All ranks call it in the same order, with tensors of the same shape and dtype. Raises RankLostError where a
+        rank is lost (the tensor then holds no result), InputError for what cannot be reduced.
+        """
+        if not self.collective.all_reduces:
+            raise InputError(f"the plan is no all-reduce among all ranks: {self.collective.schedule.name}")
+        return self.run(tensor, op, async_op=async_op)
+
+    def run(self, tensor: Any, op: Operation = "sum", *, async_op: bool = False) -> Any:
+        """The plan's collective, whichever it is, in place.
+
+        Elements that this rank is not owed hold nothing of use afterwards.
+        """
+        self._check(tensor, op)
+        if self._lost is not None:
+            raise self._lost
+        if async_op:
+            return Pending(self._enqueue(lambda: self._reduce(tensor, op)))
+        if self._open_jobs:
+            return self._enqueue(lambda: self._reduce(tensor, op)).wait()
+        with self._lock:
+            return self._reduce(tensor, op)
+
+    def exchange(self, elements: int, dtype: Any = None) -> Breakdown:
+        """Send and receive all messages of a buffer of ``elements``, adding nothing up: what the wire alone takes."""
+        import torch
+
+        self.drain()
+        flat = torch.zeros(elements, dtype=dtype or torch.float32)
+        before = self.breakdown()
+        with self._lock:
+            self._timed(flat, adds=False)
+        after = self.breakdown()
+        return Breakdown(
+            **{
+                field.name: getattr(after, field.name) - getattr(before, field.name)
+                for field in fields(after)
+            }
+        )
+
+    def switch(self, plan: Plan | Path | str) -> None:
+        """Go on with another plan of the same ranks and hosts, over the same connections.
+
+        All ranks do it between the same two collectives. Raises WrongWorldError, and InputError where it uses more
+        channels.
+        """
+        made = collective_of(plan)
+        if [host.name for host in made.hosts] != self._names:
+            raise WrongWorldError("the new plan has other hosts, or another order: make another executor")
+        if made.program.channels > self._lines.channels:
+            raise InputError(
+                f"the new plan has {made.program.channels} channels, and {self._lines.channels} are open: make another "
+                "executor"
+            )
+        self.drain()
+        self.collective = made
+        self._tapes.clear()
+
+    def breakdown(self) -> Breakdown:
+        """Where the time went since `reset`."""
+        return self._breakdown.copied()
+
+    def reset(self) -> None:
+        """Begin to measure anew."""
+        self._breakdown = Breakdown()
+        self._left = perf_counter()
+
+    def drain(self) -> None:
+        """Wait until everything that was started has ended."""
+        if self._jobs is not None:
+            self._enqueue(lambda: None).wait()
+
+    def close(self) -> None:
+        """End the executor: what was started is finished first. It cannot be used again."""
+        if self._jobs is not None:
+            self.drain()
+            self._jobs.put(None)
+            self._jobs = None
+        self._lines.close()
+
+    # How it is done.
+
+    def _check(self, tensor: Any, op: str) -> None:
+        if op not in ("sum", "mean"):
+            raise InputError(f"op {op!r}: sum and mean are known")
+        if tensor.device.type != "cpu":
+            raise InputError(f"a tensor on {tensor.device}: Gloo reduces tensors in the CPU's memory")
+        if tensor.is_sparse or tensor.dtype.is_complex or str(tensor.dtype) == "torch.bool":
+            raise InputError(f"a tensor of {tensor.dtype}, {tensor.layout}: real dense numbers are needed")
+        if op == "mean" and not tensor.dtype.is_floating_point:
+            raise InputError(f"the mean of {tensor.dtype} is no whole number: reduce by sum")
+
+    def _reduce(self, tensor: Any, op: str) -> Any:
+        """Run the collective on a tensor of any strides, in the calling thread."""
+        began = perf_counter()
+        dense = tensor.is_contiguous()
+        flat = tensor.detach().view(-1) if dense else tensor.detach().contiguous().view(-1)
+        copied = 0.0 if dense else perf_counter() - began
+        self._timed(flat)
+        began = perf_counter()
+        if op == "mean":
+            flat.div_(self.collective.ranks)
+        self._breakdown.reduce_s += perf_counter() - began
+        if not dense:
+            began = perf_counter()
+            tensor.detach().copy_(flat.view(tensor.shape))
+            copied += perf_counter() - began
+        self._breakdown.copy_s += copied
+        self._left = perf_counter()
+        return tensor
+
+    def _timed(self, flat: Any, *, adds: bool = True) -> None:
+        began = perf_counter()
+        told = self._breakdown
+        told.compute_s += began - self._left
+        if flat.numel():
+            tape = self._tape(flat.numel(), flat.element_size())
+            try:
+                parts = self._lines.run(tape, flat, adds=adds)
+            except MessageError as error:
+                self._lost = self._faults.lost(error.peer, error.timed_out, str(error), self._lines.close)
+                raise self._lost from None
+            told.wire_s += parts["wire"]
+            told.reduce_s += parts["reduce"]
+            told.wait_s += parts["wait"]
+            told.other_s += perf_counter() - began - sum(parts.values())
+        told.collectives += 1
+        self._left = perf_counter()
+
+    def _tape(self, elements: int, itemsize: int) -> Tape:
+        key = (elements, itemsize)
+        tape = self._tapes.get(key)
+        if tape is None:
+            bounds = self.collective.schedule.boundaries(elements)
+            tape = tape_of(self.collective.program, self.rank, bounds, itemsize, self._settings)
+            while len(self._tapes) >= TAPES_KEPT:
+                self._tapes.pop(next(iter(self._tapes)))
+            self._tapes[key] = tape
+        return tape
+
+    def _enqueue(self, call: Callable[[], Any]) -> Any:
+        """Have the executor's thread make a call after those before it; a future of what it returns."""
+        import torch
+
+        if self._jobs is None:
+            self._jobs = queue.SimpleQueue()
+            threading.Thread(target=_serve, args=(self._jobs,), name="netprobe-executor", daemon=True).start()
+        started: Any = torch.futures.Future()
+        outcome: list[Any] = [None, None]
+
+        def finish(_: Any) -> Any:
+            if outcome[1] is not None:
+                raise outcome[1]
+            return outcome[0]
+
+        # An error raised here is one that torch's own (C++) code can read, unlike that of Future.set_exception.
+        future = started.then(finish)
+
+        def job() -> None:
+            try:
+                with self._lock:
+                    outcome[0] = call()
+            except Exception as error:
+                outcome[1] = error
+            finally:
+                self._open_jobs -= 1
+            started.set_result(None)
+
+        self._open_jobs += 1
+        self._jobs.put(job)
+        return future
+
+
+def _serve(jobs: queue.SimpleQueue[Callable[[], None] | None]) -> None:
+    while True:
+        job = jobs.get()
+        if job is None:
+            return
+        job()

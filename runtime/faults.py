@@ -1,0 +1,79 @@
+"""A rank that is lost: which one it is, found out together with the others.
+
+A rank knows only whose message it waited for, and that one may itself have waited for another. So each writes whom
+it suspects into the job's store, before it closes its connections, and reads what the suspect wrote: who is
+suspected and wrote nothing is the one that is lost.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from time import monotonic, sleep
+from typing import Any
+
+from netprobe.core.errors import RankLostError
+
+LISTEN_S = 1.0
+"""How long others have to say whom they waited for."""
+_PAUSE_S = 0.05
+
+
+class Faults:
+    """What rank ``rank`` finds out; ``names`` are the hosts of all ranks, ``store`` is their own."""
+
+    def __init__(self, rank: int, names: Sequence[str], timeout_s: float, store: Any) -> None:
+        self._rank, self._names, self._timeout_s, self._store = rank, names, timeout_s, store
+
+    def lost(self, peer: int, timed_out: bool, text: str, close: Callable[[], None]) -> RankLostError:
+        """The error of a message from or to ``peer`` that failed; ``close`` lets the others learn of it."""
+        self._tell(peer, timed_out)
+        close()
+        rank, late = self._culprit(peer, timed_out)
+        waited = self._of(peer)
+        how = (
+            f"sent nothing for {self._timeout_s:g} s: it hangs, was stopped, or is out of reach"
+            if late
+            else "has ended or lost its connection"
+        )
+        via = "" if rank == peer else f" (this rank waited for {waited}, which waited for it)"
+        return RankLostError(
+            f"{self._of(rank)} {how}{via}: the tensor holds no result; end the job, and restart it from "
+            f"a checkpoint, with a plan for the hosts that are left. Gloo said: {text[:200]}",
+            rank=rank,
+            host=self._names[rank],
+            waited_for=peer,
+        )
+
+    def _of(self, rank: int) -> str:
+        return f"rank {rank} on {self._names[rank]}"
+
+    def _tell(self, peer: int, timed_out: bool) -> None:
+        with suppress(Exception):
+            self._store.set(f"lost/{self._rank}", json.dumps([peer, timed_out]))
+
+    def _culprit(self, peer: int, timed_out: bool) -> tuple[int, bool]:
+        """Follow who waited for whom to the one that says nothing, and whether its time was up."""
+        seen, at, late = {self._rank}, peer, timed_out
+        deadline = monotonic() + LISTEN_S
+        while at not in seen:
+            said = self._heard(at, deadline)
+            if said is None:
+                return at, late
+            seen.add(at)
+            at, late = said
+        return peer, timed_out
+
+    def _heard(self, rank: int, deadline: float) -> tuple[int, bool] | None:
+        key = f"lost/{rank}"
+        try:
+            while not self._store.check([key]):
+                if monotonic() >= deadline:
+                    return None
+                sleep(_PAUSE_S)
+            suspect, late = json.loads(self._store.get(key))
+        except Exception:
+            # The store is gone with the rank that kept it.
+            return None
+        return int(suspect), bool(late)

@@ -1,0 +1,125 @@
+"""The messages of a tape over torch.distributed: one process group per channel, each with connections of its own.
+
+Gloo: messages are matched by tags, a receive that is posted early lets its sender start at once, and a wait
+ends with an error when the peer's connection closes or its time is up. Waiting releases Python's lock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from datetime import timedelta
+from time import perf_counter
+from typing import Any, ClassVar
+
+from netprobe.runtime.tape import ADD, POST, PUT, SEND_NOW, TAKE, Message, Tape
+
+MOST_TAGS = 1 << 24
+"""Of one collective and connection."""
+PARTS = ("copy", "wire", "reduce", "wait")
+
+
+class MessageError(Exception):
+    """A message that could not be sent or did not come: the ``peer`` at its other end, whether the time was up."""
+
+    def __init__(self, peer: int, timed_out: bool, text: str) -> None:
+        self.peer, self.timed_out = peer, timed_out
+        super().__init__(text)
+
+
+class Lines:
+    """The connections among ``members`` (global ranks; this one is at place ``rank``), and the staging buffers.
+
+    They are Gloo's, made over the store of the job: torch's ``new_group`` names groups by how many a process
+    has made, and hangs where members have made different numbers of them.
+    """
+
+    _made: ClassVar[Counter[tuple[int, ...]]] = Counter()
+
+    def __init__(self, members: Sequence[int], rank: int, channels: int, timeout_s: float) -> None:
+        from torch.distributed import PrefixStore
+        from torch.distributed.distributed_c10d import ProcessGroupGloo, _get_default_store
+
+        self.channels = channels
+        key = tuple(members)
+        self.name = f"netprobe/{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}/{Lines._made[key]}"
+        Lines._made[key] += 1
+        self.store = PrefixStore(self.name, _get_default_store())
+        self._groups = [
+            ProcessGroupGloo(
+                PrefixStore(f"channel {channel}", self.store),
+                rank,
+                len(members),
+                timeout=timedelta(seconds=timeout_s),
+            )
+            for channel in range(channels)
+        ]
+        self._timeout = timedelta(seconds=timeout_s)
+        self._timeout_s = timeout_s
+        self._staging: dict[Any, Any] = {}
+        self._turn = 0
+
+    def run(self, tape: Tape, flat: Any, *, adds: bool = True) -> dict[str, float]:
+        """Run a tape on a contiguous tensor of one dimension; seconds by `PARTS`. Raises MessageError."""
+        messages = tape.messages
+        views = {run: flat[run[0] : run[1]] for run in {one[4:6] for one in messages}}
+        staging = self._slots(tape, flat)
+        # Two tags for a message, in turns: a rank may be an iteration ahead of another.
+        base = MOST_TAGS * self._turn
+        self._turn = 1 - self._turn
+        works: list[Any] = [None] * len(messages)
+        wire = reduce = wait = 0.0
+        message: Message | None = None
+        began = perf_counter()
+        try:
+            for code, i, slot in tape.operations:
+                message = messages[i]
+                began = perf_counter()
+                if code == SEND_NOW:
+                    works[i] = self._groups[message.channel].send(
+                        [views[message[4:6]]], message.peer, base + message.tag
+                    )
+                    wire += perf_counter() - began
+                elif code == POST:
+                    into = views[message[4:6]] if slot < 0 else staging[slot][: message.end - message.begin]
+                    works[i] = self._groups[message.channel].recv([into], message.peer, base + message.tag)
+                    wire += perf_counter() - began
+                elif code == ADD:
+                    if adds:
+                        views[message[4:6]].add_(staging[slot][: message.end - message.begin])
+                    reduce += perf_counter() - began
+                elif code == PUT:
+                    views[message[4:6]].copy_(staging[slot][: message.end - message.begin])
+                    reduce += perf_counter() - began
+                else:
+                    works[i].wait(self._timeout)
+                    works[i] = None
+                    if code == TAKE:
+                        wait += perf_counter() - began
+                    else:
+                        wire += perf_counter() - began
+        except RuntimeError as error:
+            took = perf_counter() - began
+            raise self._fault(message, error, took) from None
+        return {"copy": 0.0, "wire": wire, "reduce": reduce, "wait": wait}
+
+    def close(self) -> None:
+        """Close the connections, so that peers that wait for this rank learn of its end at once."""
+        self._groups.clear()
+
+    def _fault(self, message: Message | None, error: RuntimeError, took: float) -> MessageError:
+        assert message is not None
+        text = " ".join(str(error).split())
+        return MessageError(message.peer, took >= 0.9 * self._timeout_s or "imed out" in text, text)
+
+    def _slots(self, tape: Tape, flat: Any) -> list[Any]:
+        """Staging buffers of a tape; those of a dtype are made once and kept."""
+        if not tape.slots:
+            return []
+        needed = tape.slots * tape.slot_elements
+        buffer = self._staging.get(flat.dtype)
+        if buffer is None or buffer.numel() < needed:
+            buffer = flat.new_empty(needed)
+            self._staging[flat.dtype] = buffer
+        return list(buffer[:needed].split(tape.slot_elements))

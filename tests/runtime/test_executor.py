@@ -1,0 +1,62 @@
+"""An executor's results against torch's own all-reduce, among real processes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netprobe.plan.schedule.builders import ALGORITHMS
+from tests.properties import examples
+from tests.runtime import jobs
+from tests.runtime.conftest import RANKS
+from tests.runtime.pool import Pool
+
+DTYPES = ("float32", "float16", "bfloat16", "float64", "int32", "int64", "uint8")
+NAMES = sorted(name for name, algorithm in ALGORITHMS.items() if not algorithm.scatters)
+
+
+def check(pool: Pool, recipe: tuple[Any, ...], elements: int, dtype: str, op: str, settings: Any) -> None:
+    """Every rank has the same bits, and they are right."""
+    ranks = jobs.schedule_from(recipe).ranks
+    found = pool.run(jobs.compare, recipe, elements, dtype, op, settings, 7, ranks=ranks)
+    assert len({bits for bits, _, _ in found}) == 1
+    for _, error, allowed in found:
+        assert error <= allowed
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_algorithm_reduces_as_torch_does(pool: Pool, name: str) -> None:
+    check(pool, (name, 4, 1, None), 10_001, "float32", "sum", (4096, 4))
+
+
+@st.composite
+def recipes(draw: st.DrawFn) -> tuple[Any, ...]:
+    ranks = draw(st.integers(2, RANKS))
+    channels = draw(st.integers(1, jobs.CHANNELS))
+    kind = draw(st.sampled_from(["2lha", "hierarchical", *NAMES]))
+    if kind not in ("2lha", "hierarchical"):
+        return (kind, ranks, channels, channels * draw(st.integers(1, 2)))
+    order = draw(st.permutations(range(ranks)))
+    cuts = sorted(draw(st.sets(st.integers(1, ranks - 1), max_size=3)))
+    groups = [list(order[a:b]) for a, b in zip([0, *cuts], [*cuts, ranks])]
+    if kind == "2lha":
+        return (kind, groups, draw(st.integers(1, 12)), channels)
+    return (kind, groups, channels, channels)
+
+
+@examples(30)
+@given(
+    recipe=recipes(),
+    elements=st.one_of(st.integers(0, 40), st.integers(41, 4_000)),
+    dtype=st.sampled_from(DTYPES),
+    mean=st.booleans(),
+    settings=st.sampled_from([(512, 1), (2048, 3), (1 << 20, 8)]),
+)
+def test_any_plan_size_and_dtype_reduces_as_torch_does(
+    pool: Pool, recipe: Any, elements: int, dtype: str, mean: bool, settings: Any
+) -> None:
+    op = "mean" if mean and "int" not in dtype else "sum"
+    check(pool, recipe, elements, dtype, op, settings)
