@@ -172,13 +172,18 @@ def _best(
     log_distance = np.log(row)
     delays = np.maximum(np.quantile(row - expected, _TRIED), 0.0)
     factors = np.maximum(np.quantile(row / expected, _TRIED), 1.0)
-    models = np.concatenate([expected + delays[:, None], expected * factors[:, None]])
-    rest = log_distance - np.log(models)
+    with_delays = expected + delays[:, None]
+    rest = np.empty((len(delays) + len(factors), len(row)))
+    np.log(with_delays, out=rest[: len(delays)])
+    np.add(np.log(factors)[:, None], np.log(expected), out=rest[len(delays) :])
+    np.subtract(log_distance, rest, out=rest)
     if free is not None:
         rest[:, free] = log_distance[free] - median(log_distance[free])
     losses = _loss(rest / spread).mean(axis=1)
     at = int(losses.argmin())
-    return float(losses[at]), float((models[at] - expected).min())
+    if at < len(delays):
+        return float(losses[at]), float((with_delays[at] - expected).min())
+    return float(losses[at]), float((expected * factors[at - len(delays)] - expected).min())
 
 
 def _loss(size: Vector) -> Vector:
