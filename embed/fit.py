@@ -114,7 +114,9 @@ def finished(
     if options.winsorise < LOOSE_CAP or options.method != "ensemble":
         return distance
     capped = winsorise(ordered, factor=options.winsorise)
-    return shrunk_to_readings(capped, distance, error=mix.noise, noise=noise)
+    # A small fleet has too few similar pairs to call a reading disturbed by: it may be the link's own length.
+    mends = len(distance) > _ALWAYS_IN_TURN
+    return shrunk_to_readings(capped, distance, error=mix.noise, noise=noise, mends=mends)
 
 
 def fitting_cap(

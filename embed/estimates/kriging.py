@@ -47,7 +47,7 @@ def direction_noise(matrix: NDArray[np.float64]) -> float:
 
 
 def shrunk_to_readings(
-    prepared: Prepared, distance: NDArray[np.float64], *, error: float, noise: float
+    prepared: Prepared, distance: NDArray[np.float64], *, error: float, noise: float, mends: bool = True
 ) -> NDArray[np.float64]:
     """(N, N) ``distance`` with measured links moved towards their own readings.
 
@@ -55,11 +55,21 @@ def shrunk_to_readings(
     readings are kept; noise: that of a reading. What
     is not noise is the link's own length, so the reading counts 1 - noise^2 / error^2 (James and Stein 1961),
     and the distance the rest. Where pairs similar to a link, its own reading aside, are a fifth below it in
-    the logarithm, and far more than similar rows differ, it is a disturbed one and they take its place.
+    the logarithm, and far more than similar rows differ, it is a disturbed one and they take its place; not so
+    without ``mends``.
     """
     share = max(0.0, 1.0 - (noise / error) ** 2) if error > 0 else 1.0
-    weight = prepared.measured.astype(np.float64)
     reading = np.log(prepared.distance + LEAST_DISTANCE)
+    if mends:
+        reading = _mended(prepared, reading)
+    blended = share * reading + (1.0 - share) * np.log(distance + LEAST_DISTANCE)
+    result = np.where(prepared.measured, np.maximum(np.exp(blended) - LEAST_DISTANCE, 0.0), distance)
+    return np.asarray((result + result.T) / 2, dtype=np.float64)
+
+
+def _mended(prepared: Prepared, reading: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(N, N) log readings, the disturbed ones replaced by what similar pairs say."""
+    weight = prepared.measured.astype(np.float64)
     centre = (reading * weight).sum() / max(weight.sum(), 1.0)
     log_distance = np.where(prepared.measured, reading - centre, 0.0)
     kernel, floor = _row_kernel(prepared, _EXCESS_WIDTH)
@@ -68,10 +78,7 @@ def shrunk_to_readings(
     support = kernel @ weight @ kernel - own
     enough = prepared.measured & (support > _ENOUGH_WEIGHT)
     others = (kernel @ log_distance @ kernel - own * log_distance) / np.where(enough, support, 1.0) + centre
-    reading = np.where(enough & (reading - others > excess), others, reading)
-    blended = share * reading + (1.0 - share) * np.log(distance + LEAST_DISTANCE)
-    result = np.where(prepared.measured, np.maximum(np.exp(blended) - LEAST_DISTANCE, 0.0), distance)
-    return np.asarray((result + result.T) / 2, dtype=np.float64)
+    return np.where(enough & (reading - others > excess), others, reading)
 
 
 def _row_kernel(prepared: Prepared, width: float) -> tuple[NDArray[np.float64], float]:

@@ -54,6 +54,21 @@ def test_exact_readings_between_cities_are_kept_in_a_fleet_of_any_size(n: int) -
     assert np.median(off_the_mean((symmetric + symmetric.T) / 2)) < 0.01
 
 
+def test_a_link_of_its_own_length_in_a_small_fleet_is_kept_and_the_ring_goes_round_it() -> None:
+    """Four hosts of PlanetLab: both pairs that are like the longest one are shorter, and the detour is as well."""
+    readings = np.array(
+        [
+            [0.0, 31.9, 184.0, 29.0],
+            [31.9, 0.0, 281.7, 31.1],
+            [184.0, 281.7, 0.0, 162.3],
+            [29.0, 31.1, 162.3, 0.0],
+        ]
+    )
+    found = fit_embedding(readings, options=EmbedOptions(), seed=0).distance_s
+    assert np.allclose(found, readings, rtol=1e-6)
+    assert ring_cost(readings, solve_ring(found).order) == pytest.approx(31.9 + 184.0 + 162.3 + 31.1)
+
+
 def test_a_fleet_whose_pairs_cannot_be_hidden_keeps_its_readings() -> None:
     readings = cities(7, seed=1)
     spokes = np.full_like(readings, np.nan)
