@@ -263,7 +263,7 @@ class Way:
     def __init__(self, *outcomes: Outcome, takes_ns: int = 0) -> None:
         self.outcomes, self.takes_ns = list(outcomes), takes_ns
         self.asked: list[tuple[int, int, int]] = []
-        self.now = 0
+        self.now = 10**12
 
     def probe(self, ttl: int, size: int, patience_ns: int) -> Outcome:
         self.asked.append((ttl, size, patience_ns))
