@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from _by_capacity import capacity_table
 from _tables import heading, table
 from numpy.typing import NDArray
 
@@ -121,7 +122,13 @@ def main() -> None:
     )
     parser.add_argument("--hosts", default="64,256", help="sizes of the fleets")
     parser.add_argument("--algorithms", default=",".join(ALGORITHMS), help="the rows")
+    parser.add_argument(
+        "--part", choices=("cost", "capacity"), default="cost", help="capacity: trees, by time"
+    )
     options = parser.parse_args()
+    if options.part == "capacity":
+        capacity_table()
+        return
     algorithms = options.algorithms.split(",")
     how = "compiled" if kernels() is not None else "without numba"
     heading(

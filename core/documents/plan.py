@@ -45,7 +45,7 @@ class OrderSolver(Record):
     """How the order was found."""
 
     kind: str
-    """Which candidate it is: ``given``, ``leaf``, ``annealed``, ``ring`` or ``polished``."""
+    """Which candidate it is: ``given``, ``leaf``, ``annealed``, ``ring``, ``polished`` or ``capacity``."""
     candidates_s: dict[str, float] = Field(default_factory=dict)
     """The cost of each candidate."""
     held_out_s: dict[str, float] = Field(default_factory=dict)

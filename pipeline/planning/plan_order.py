@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from netprobe.core.documents.capacity import Capacity
@@ -15,6 +15,7 @@ from netprobe.core.hosts import Host
 from netprobe.core.units import seconds_text
 from netprobe.pipeline.planning.held_out import is_parent, readings_of
 from netprobe.pipeline.planning.predicting import by_capacity
+from netprobe.pipeline.planning.timed_order import search_by_time, timed_plan, times_text
 from netprobe.plan import HeldOutReadings, Links, OrderRequest, build_order_plan, links_of
 from netprobe.plan.order.advice import Advice, advice_of
 from netprobe.plan.order.figures import optimality_gap
@@ -66,9 +67,10 @@ def plan_order(
     the map was made from orders are judged by readings held out, and an original order that is within 2 % of the
     best found is kept. ``readings`` are those of `readings_of` (or `readings_in_folder`), in place of a scan.
 
-    ``capacity`` says what hosts and uplinks carry, which no cost of single links knows: where a large buffer takes
-    longer in the order found than in the original one by that, the original one is kept. Raises InputError where it is
-    of other hosts or lacks a reading.
+    ``capacity`` says what hosts and uplinks carry, which no cost of single links knows. An order is then searched by
+    the time that a large buffer takes too, and used where it is surely faster; where the order found by costs takes
+    longer than the original one, and no other is faster, the original one is kept. Raises InputError where it is of
+    other hosts or lacks a reading.
 
     Groups and orders are two questions: where the map found no locality an order may still cost less. With readings
     held out these decide. Without them nobody can tell, and the original order is kept, since one tuned to noise would
@@ -135,6 +137,15 @@ class _Problem:
         """The plan, or the original order for the reason ``keep_original``."""
         return build_order_plan(replace(self.request, keep_original=keep_original), self.links, self.readings)
 
+    def pricer(self) -> Callable[[Sequence[str]], float]:
+        """What orders of all ranked hosts (names) cost link by link."""
+        left_out = set(self.request.left_out)
+        ranked = [at for at, host in enumerate(self.request.hosts) if host.name not in left_out]
+        number = {self.request.hosts[at].name: rank for rank, at in enumerate(ranked)}
+        strategy = strategy_of(self.request.algorithm, self.request.objective)
+        cost = self.links.among(ranked)
+        return lambda order: strategy.price([number[name] for name in order], cost)
+
     def gains_by_direction(self, plan: OrderPlan) -> bool:
         """Whether an order gains more than it would if each link were as fast as the faster of its directions."""
         strategy = strategy_of(plan.algorithm, plan.objective)
@@ -163,28 +174,45 @@ def _unchecked(problem: _Problem, found: OrderPlan) -> OrderPlan:
 
 
 def _with_capacity(problem: _Problem, planned: OrderPlan, capacity: Capacity, map_: Map) -> OrderPlan:
-    """``planned``, judged by what hosts and uplinks carry as well; the original order where that is faster by it."""
+    """``planned``, or an order searched by what hosts and uplinks carry; the original one where that is as fast."""
     parents: list[Parent] = [*planned.parents, capacity.parent()]
-    if planned.kept_given is not None:
-        shared_times_s([planned], capacity, map_)
-        return planned.model_copy(update={"parents": parents})
-    kept = problem.plan("in place of the order found")
+    is_kept = planned.kept_given is not None
+    kept = planned if is_kept else problem.plan("in place of the order found")
     took_s, original_s = shared_times_s([planned, kept], capacity, map_)
-    (low_s, high_s), (original_low_s, original_high_s) = shared_intervals_s([planned, kept], capacity, map_)
-    open_ = "" if high_s < original_low_s or original_high_s < low_s else LEFT_OPEN
-    measured = f"by the measured capacities {(planned.size_bytes or PRICED_BYTES) / 1e6:g} MB take"
+    size_bytes = planned.size_bytes or PRICED_BYTES
+    price = problem.pricer()
+    found = search_by_time(kept, planned, capacity, map_, size_bytes, price)
+    measured = f"by the measured capacities {size_bytes / 1e6:g} MB take"
+    if found.order is not None:
+        searched = timed_plan(kept, planned, found, price(found.order), map_)
+        took = times_text(measured, original_s, found.time_s, "this one")
+        open_ = _left_open([searched, kept], capacity, map_)
+        advice = Advice(action="either" if open_ else "use", reason=f"{took} ({found.said}){open_}")
+        return searched.model_copy(update={"parents": parents, "advice": str(advice)})
+    if is_kept:
+        said = f"{measured} {seconds_text(original_s)}; {found.said}"
+        added = None if planned.advice is None else f"{planned.advice}; {said}"
+        return planned.model_copy(update={"parents": parents, "advice": added})
+    open_ = _left_open([planned, kept], capacity, map_)
     if took_s > original_s and planned.order != kept.order:
-        why = f"{measured} {seconds_text(original_s)} in it, {seconds_text(took_s)} in the order found{open_}"
+        both = f"{seconds_text(original_s)} in it, {seconds_text(took_s)} in the order found"
+        why = f"{measured} {both}; {found.said}{open_}"
         return _with_figures(problem.plan(why), planned).model_copy(update={"parents": parents})
-    said = f"{measured} {seconds_text(original_s)} in the original order, {seconds_text(took_s)} in this one"
+    said = f"{times_text(measured, original_s, took_s, 'this one')}; {found.said}"
     said += open_ if planned.order != kept.order else ""
-    advice = advice_of(planned)
-    assert advice is not None  # an order that was searched has one
-    advice = advice.adding(said)
+    old = advice_of(planned)
+    assert old is not None  # an order that was searched has one
+    advice = old.adding(said)
     if advice.action != "use" and not open_ and took_s * (1 + CLOSE) < original_s:
         # What costs the same link by link does not where links are shared. No win where the intervals overlap.
         advice = Advice(action="use", reason=said)
     return planned.model_copy(update={"parents": parents, "advice": str(advice)})
+
+
+def _left_open(plans: Sequence[OrderPlan], capacity: Capacity, map_: Map) -> str:
+    """`LEFT_OPEN` where the intervals of two plans overlap."""
+    (low_s, high_s), (other_low_s, other_high_s) = shared_intervals_s(plans, capacity, map_)
+    return "" if high_s < other_low_s or other_high_s < low_s else LEFT_OPEN
 
 
 def _with_figures(kept: OrderPlan, found: OrderPlan) -> OrderPlan:

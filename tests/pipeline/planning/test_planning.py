@@ -30,13 +30,15 @@ def test_no_order_is_taken_that_takes_longer_than_the_given_one(algorithm: str, 
         planned = plan_order(map_, PlanRequest(hosts=hosts, algorithm=algorithm), capacity=capacity)
         given = planned.model_copy(update={"order": [host.name for host in hosts]})
         found_s, took_s, given_s = shared_times_s([alone, planned, given], capacity)
-        assert took_s == pytest.approx(min(found_s, given_s)) or alone.kept_given
+        assert took_s <= min(found_s, given_s) * (1 + 1e-9) or (alone.kept_given and took_s == given_s)
         assert planned.parents == [map_.parent(), capacity.parent()]
         if planned.kept_given is None:
-            assert planned.order == alone.order
+            assert planned.solver is not None
+            assert planned.order == alone.order or planned.solver.kind == "capacity"
+            assert planned.solver.kind != "capacity" or took_s * 1.02 < min(found_s, given_s)
             assert planned.advice is not None and "by the measured capacities 32 MB take " in planned.advice
         elif alone.kept_given is None:
-            assert found_s > given_s and "by the measured capacities 32 MB take " in planned.kept_given
+            assert took_s == given_s and "by the measured capacities 32 MB take " in planned.kept_given
             assert planned.cost_random == alone.cost_random and planned.solver is not None
         files.save(planned, tmp_path / f"{seed}.json")
         assert load_plan(tmp_path / f"{seed}.json") == planned

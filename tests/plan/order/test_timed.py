@@ -1,0 +1,74 @@
+"""Orders searched by time where uplinks are shared, on racks small enough to reckon."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from netprobe.plan.costs import cost_model
+from netprobe.plan.order.timed import OrderTimes, can_differ, fastest_order
+from netprobe.plan.simulate.network import Network, network_of
+from tests.maps import made_capacity, made_map
+
+SIZE = 10**8
+
+
+def racks(*sizes: int, at_least: bool = False, uplink: float = 1e8) -> Network:
+    """Hosts of 100 MB/s shuffled over racks whose uplinks carry as much."""
+    map_ = made_map(sizes, seed=3)
+    ends = [f"{kind}:{group.id}" for kind in ("up", "down") for group in map_.groups]
+    capacity = made_capacity(map_, uplink=uplink, at_least=ends if at_least else ())
+    return network_of(capacity, [host.name for host in map_.hosts])
+
+
+@pytest.mark.parametrize("algorithm", ["nccl-tree", "double-binary-tree", "binomial-tree"])
+def test_a_tree_is_no_slower_than_random_orders(algorithm: str) -> None:
+    net = racks(4, 4)
+    times = OrderTimes(algorithm, net, SIZE)
+    found = fastest_order(cost_model(algorithm), times, [range(8)])
+    rng = np.random.default_rng(9)
+    others = [times([0, *(1 + rng.permutation(7)).tolist()]) for _ in range(20)]
+    assert found.order[0] == 0 and sorted(found.order) == list(range(8))
+    assert found.time_s <= min(others) and found.time_s < 0.9 * float(np.mean(others))
+
+
+def test_a_ring_crosses_each_uplink_once() -> None:
+    """14 hops of an eighth, none of which shares what it passes: 1.75 s."""
+    found = fastest_order(
+        cost_model("chunked-ring"), OrderTimes("chunked-ring", racks(4, 4), SIZE), [range(8)]
+    )
+    assert found.time_s == pytest.approx(1.75)
+
+
+def test_where_nothing_can_be_won_the_first_order_stays() -> None:
+    one = racks(6)
+    assert not can_differ(one) and can_differ(racks(3, 3))
+    first = (0, 3, 1, 5, 4, 2)
+    found = fastest_order(cost_model("nccl-tree"), OrderTimes("nccl-tree", one, SIZE), [first])
+    assert found.order == first
+
+
+def test_only_orders_that_are_allowed_are_taken() -> None:
+    times = OrderTimes("chunked-ring", racks(2, 2), SIZE)
+    found = fastest_order(cost_model("chunked-ring"), times, [range(4)], allowed=lambda _: False)
+    assert found.order == (0, 1, 2, 3) and found.simulated == 1
+
+
+def test_what_only_uplinks_of_unknown_capacity_gain_is_still_no_loss() -> None:
+    """At the upper ends both orders are equal; it is faster as read, and slower at neither end."""
+    net = racks(4, 4, at_least=True)
+    times = OrderTimes("chunked-ring", net, SIZE)
+    found = fastest_order(cost_model("chunked-ring"), times, [range(8)])
+    assert times.surely_faster(found.order, range(8), 0.02)
+    assert not times.surely_faster(range(8), found.order, 0.02)
+    assert not times.surely_faster(found.order, found.order, 0.02)
+
+
+def test_the_same_seed_gives_the_same_order() -> None:
+    orders = {
+        fastest_order(
+            cost_model("binomial-tree"), OrderTimes("binomial-tree", racks(3, 3), SIZE), [range(6)]
+        ).order
+        for _ in range(2)
+    }
+    assert len(orders) == 1
