@@ -180,6 +180,7 @@ def compile_schedule(schedule: Schedule) -> CollectiveProgram:
     reduces = np.concatenate([np.zeros(len(sends), bool), every.op == REDUCE])
     reduces = _framed(reduces, fetched, delivered, False)
     kind, first, last, rank = kind[order], first[order], last[order], rank[order]
+    del phase, moves, sends  # of millions of actions each is some ten megabytes
     pairs = needed_waits(kind, rank, first, last, schedule.chunks)
     return CollectiveProgram(
         name=schedule.name, ranks=schedule.ranks, chunks=schedule.chunks, channels=schedule.channels,
@@ -197,19 +198,26 @@ def needed_waits(kind: Ints, rank: Ints, first: Ints, last: Ints, chunks: int) -
     Actions are in the order of their ranks' lists. Sorted, each pair once; only the pairs from which all other such
     pairs follow: a reader and the writer before it, a writer and the readers before it (or the writer, without any).
     """
-    # A few ranks at a time: what is kept for each chunk of an action is much more than what comes of it.
+    found = [low + pairs for low, pairs in waits_by_part(kind, rank, first, last, chunks)]
+    return np.concatenate([np.zeros((0, 2), np.int64), *found])
+
+
+def waits_by_part(kind: Ints, rank: Ints, first: Ints, last: Ints, chunks: int) -> Iterator[tuple[int, Ints]]:
+    """`needed_waits` of a few ranks at a time, less the number of their first action, which comes with them.
+
+    What is kept for each chunk of an action is much more than what comes of it.
+    """
     reached = np.concatenate([[0], np.cumsum(last - first)])
     starts = (
         np.flatnonzero(np.concatenate([[True], rank[1:] != rank[:-1]])) if len(rank) else np.zeros(0, int)
     )
-    found, low = [np.zeros((0, 2), np.int64)], 0
+    low = 0
     for number in range(1, len(starts) + 1):
         high = int(starts[number]) if number < len(starts) else len(rank)
         if number == len(starts) or reached[high] - reached[low] >= ACCESSES_AT_ONCE:
             part = slice(low, high)
-            found.append(low + _needed_waits(kind[part], rank[part], first[part], last[part], chunks))
+            yield low, _needed_waits(kind[part], rank[part], first[part], last[part], chunks)
             low = high
-    return np.concatenate(found)
 
 
 def _needed_waits(kind: Ints, rank: Ints, first: Ints, last: Ints, chunks: int) -> Ints:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.plan.schedule.contract import Contract
-from netprobe.plan.schedule.program import APPLY, NOBODY, CollectiveProgram, distinct, needed_waits
+from netprobe.plan.schedule.program import APPLY, NOBODY, CollectiveProgram, waits_by_part
 from netprobe.plan.schedule.schedule import Ints
 from netprobe.plan.schedule.sets import check_contract
 from netprobe.plan.schedule.waiting import (
@@ -71,9 +71,10 @@ def prove(program: CollectiveProgram, contract: Contract) -> Proof:
     _check_fields(program, contract)
     rank = program.rank_of()
     connections = _match(program, rank)
-    waiting = waits(program)
+    # What is large and cheap to make again is not kept: the peak decides how large a plan can be proved.
     messages = np.stack([connections.receive, connections.send], axis=1)
-    edges = np.concatenate([waiting, connection_edges(connections), messages], dtype=np.int32)
+    edges = np.concatenate([waits(program), connection_edges(connections), messages], dtype=np.int32)
+    del messages
     number = topological(edges, len(program), by_steps(program))
     if number is None:
         raise ValueError(stuck_text(program, edges))
@@ -81,7 +82,7 @@ def prove(program: CollectiveProgram, contract: Contract) -> Proof:
     uniform = check_contract(program, rank, contract, connections, number)
     return Proof(
         window=least_window(program, edges, connections, number),
-        issue_order=issue_order(program, rank, connections, waiting),
+        issue_order=issue_order(program, rank, connections, waits(program)),
         uniform_messages=uniform,
     )
 
@@ -174,13 +175,15 @@ def _match(program: CollectiveProgram, rank: Ints) -> Connections:
 
 def _check_races(program: CollectiveProgram, rank: Ints, edges: Edges, number: Ints) -> None:
     """Of two actions of a rank on a chunk, one of them writing, the later one waits for the earlier one."""
-    needed = needed_waits(program.kind, rank, program.first, program.last, program.chunks)
-    have = distinct(edges[:, 0].astype(np.int64) * _STRIDE + edges[:, 1])
-    keys = needed[:, 0] * _STRIDE + needed[:, 1]
-    at = np.searchsorted(have, keys)
-    direct = at < len(have)
-    direct[direct] = have[at[direct]] == keys[direct]
-    missing = needed[~direct]
+    parts = []
+    for low, needed in waits_by_part(program.kind, rank, program.first, program.last, program.chunks):
+        high = low + int(needed[:, 0].max(initial=-1)) + 1
+        own = slice(int(program.after_bounds[low]), int(program.after_bounds[high]))
+        later = np.repeat(np.arange(low, high), np.diff(program.after_bounds[low : high + 1]))
+        parts.append(low + needed[~_among(needed + low, later, program.after[own])])
+    missing = np.concatenate(parts) if parts else np.zeros((0, 2), np.int64)
+    if len(missing):
+        missing = missing[~_among(missing, edges[:, 0].astype(np.int64), edges[:, 1].astype(np.int64))]
     if not len(missing):
         return
     order = np.argsort(edges[:, 0], kind="stable")
@@ -202,3 +205,13 @@ def _check_races(program: CollectiveProgram, rank: Ints, edges: Edges, number: I
                 f"{program.text(later)} does not wait for {program.text(goal)}, and both use chunk {first}: "
                 "the result depends on the timing"
             )
+
+
+def _among(pairs: Ints, later: Ints, earlier: Ints) -> NDArray[np.bool_]:
+    """Which of ``pairs`` (P, 2) are (later, earlier) of one place."""
+    have = np.sort(later * _STRIDE + earlier)
+    keys = pairs[:, 0] * _STRIDE + pairs[:, 1]
+    at = np.searchsorted(have, keys)
+    found = at < len(have)
+    found[found] = have[at[found]] == keys[found]
+    return np.asarray(found)

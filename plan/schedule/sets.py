@@ -19,7 +19,8 @@ def check_contract(
     """Run each chunk on sets; chunks with the same actions are run once. Returns whether messages are uniform."""
     message = np.full(len(program), NOBODY, np.int64)
     message[connections.send] = message[connections.receive] = np.arange(len(connections.send))
-    order = np.argsort(number, kind="stable")
+    order = np.argsort(number, kind="stable").astype(np.int32)
+    firsts, lasts = (column[order].astype(np.int32) for column in (program.first, program.last))
     owed = _owed(contract)
     known: dict[tuple[int, bytes], list[int]] = {}
     held: dict[int, int] = {}
@@ -29,7 +30,7 @@ def check_contract(
     width = max(1, program.chunks * ACCESSES_AT_ONCE // max(accesses, 1))
     for low in range(0, program.chunks, width):
         high = min(program.chunks, low + width)
-        own = order[(program.first[order] < high) & (program.last[order] > low)]
+        own = order[(firsts < high) & (lasts > low)].astype(np.int64)
         access, begins = _accesses(program, own, low, high)
         # A message's place within its chunk, so that equal chunks have equal columns.
         code = np.stack([
