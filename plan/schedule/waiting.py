@@ -12,6 +12,7 @@ from netprobe.plan.schedule.schedule import Ints
 from netprobe.probe.agent.collective.program import FETCH, RECEIVE, SEND
 
 LARGEST_WINDOW = 1 << 10
+EDGES_AT_ONCE = 1 << 20
 Edges = NDArray[np.integer[Any]]
 """(E, 2) actions [later, earlier]: the later one waits for the earlier one."""
 
@@ -55,12 +56,18 @@ def by_steps(program: CollectiveProgram) -> Ints | None:
     return number
 
 
+def _falls(number: Ints, edges: Edges) -> bool:
+    """Whether each edge goes to a lower number; some edges at a time, for there are millions."""
+    parts = (edges[low : low + EDGES_AT_ONCE] for low in range(0, len(edges), EDGES_AT_ONCE))
+    return all(bool((number[part[:, 1]] < number[part[:, 0]]).all()) for part in parts)
+
+
 def topological(edges: Edges, count: int, guess: Ints | None = None) -> Ints | None:
     """(count,) numbers such that each edge [later, earlier] goes to a lower one; None where there is a circle.
 
     ``guess`` is taken where it is such numbers.
     """
-    if guess is not None and (guess[edges[:, 1]] < guess[edges[:, 0]]).all():
+    if guess is not None and _falls(guess, edges):
         return guess
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import connected_components
@@ -71,7 +78,7 @@ def topological(edges: Edges, count: int, guess: Ints | None = None) -> Ints | N
         return None
     number: Ints = label.astype(np.int64)
     for candidate in (number, -number):
-        if (candidate[edges[:, 1]] < candidate[edges[:, 0]]).all():
+        if _falls(candidate, edges):
             return candidate
     return _kahn(edges, count)
 
@@ -118,7 +125,7 @@ def least_window(
             dtype=edges.dtype,
             casting="unsafe",
         )
-        if guess is not None and (guess[held[:, 1]] < guess[held[:, 0]]).all():
+        if guess is not None and _falls(guess, held):
             return True  # and the other edges go to lower numbers too
         return topological(np.concatenate([edges, held]), len(program)) is not None
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from netprobe.core.errors import InputError
 from netprobe.plan.schedule import contract as contracts
 from netprobe.plan.schedule.builders import ALGORITHMS, build, proved
-from netprobe.plan.schedule.contract import Contract, Part
+from netprobe.plan.schedule.contract import Contract, Part, all_reduce
 from netprobe.plan.schedule.program import Action, CollectiveProgram, compile_schedule, program_of
 from netprobe.plan.schedule.proof import Proof, prove
 from netprobe.plan.schedule.schedule import Transfer, one_template, template_of_rounds
@@ -46,6 +46,20 @@ def test_blocks_share_the_buffer_and_no_timing_spoils_the_sum(
     # The same bytes as of one block, but for parts that are not whole bytes.
     size = 2520 * schedule.chunks
     assert schedule.sent_bytes(size) == build(name, ranks).sent_bytes(size)
+
+
+def test_races_are_found_a_few_ranks_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of the last ranks, when each part is one rank."""
+    program = compile_schedule(build("halving-doubling", 8))
+    monkeypatch.setattr("netprobe.plan.schedule.program.ACCESSES_AT_ONCE", 1)
+    monkeypatch.setattr("netprobe.plan.schedule.waiting.EDGES_AT_ONCE", 3)
+    prove(program, all_reduce(8, 8))
+    for rank in (0, 5, 7):
+        lists = [list(program.actions(r)) for r in range(8)]
+        at = next(i for i, a in enumerate(lists[rank]) if a.kind == SEND and a.after)
+        lists[rank][at] = lists[rank][at]._replace(after=())
+        with pytest.raises(ValueError, match=rf"^rank {rank}, action .* does not wait for"):
+            prove(program_of("raced", lists, 8), all_reduce(8, 8))
 
 
 def test_a_ring_sends_what_is_known_of_it() -> None:
