@@ -53,6 +53,11 @@ GOLDEN = Path(__file__).parent.parent.parent / "golden"
             lambda path: load_document(Verify, path),
             "c153c6909dfff094a0768993f34802212703da10abac6abafa7ac6962578cde3",
         ),
+        (
+            "verify-1.2.json",
+            lambda path: load_document(Verify, path),
+            "aba9ea70596f6b2288149e6b2881bf42d3d73add5f1a1b02dcac9b22d3169259",
+        ),
         ("plan-1.1.json", load_plan, "b3ee738f38ccd15bc1010295357c1db6a1c09e65a6d5393cba0197e9259257f5"),
         ("plan-1.2.json", load_plan, "fd7d7a8f5c01c9e41d0d2b2844e684caefdf804d730823e1954721cec379d457"),
         (

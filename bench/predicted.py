@@ -1,0 +1,262 @@
+"""Predicted against measured times: seven all-reduces by the agents on a lab with 4:1 uplinks.
+
+The simulator knows capacities (goodput, so that headers are paid) and latencies. What a message costs its two hosts is
+read from a ring of 100 bytes a message in the same lab, less the latency, and added to each hop in a column of its own:
+on one machine all hosts share the processors. Segments that were sent again are counted in the hosts' namespaces.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from _tables import heading, table
+from scipy import stats
+from wire import Fleet, scanned
+
+from netprobe.core.documents.capacity import Capacity
+from netprobe.core.documents.document import load_document
+from netprobe.core.documents.map import Map
+from netprobe.pipeline.planning.plan_two_level import TwoLevelRequest, plan_two_level
+from netprobe.plan import proved_schedule
+from netprobe.plan.auto.known import known_network
+from netprobe.plan.schedule.builders import build
+from netprobe.plan.schedule.schedule import Schedule
+from netprobe.plan.simulate import Job, Network
+from netprobe.plan.simulate.simulate import interval_s, simulate
+from netprobe.probe.launchers.via import parse_via
+from netprobe.probe.methods.goodput_options import parse_size
+from netprobe.probe.records.options import ScanOptions
+from netprobe.verify.comparison import ComparisonOptions
+from netprobe.verify.run import Contender, Contenders, VerifyOptions, run_verify
+
+ALGORITHMS = (
+    "chunked-ring",
+    "halving-doubling",
+    "flat",
+    "bcube",
+    "double-binary-tree",
+    "recursive-doubling",
+    "2lha",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Raced:
+    """An algorithm: seconds predicted by the network alone and with the cost of messages (at both ends of the
+    capacities), and those of each pass over all algorithms."""
+
+    name: str
+    network_s: float
+    predicted_s: float
+    low_s: float
+    high_s: float
+    took_s: tuple[float, ...]
+
+    @property
+    def median_s(self) -> float:
+        return float(np.median(self.took_s))
+
+    @property
+    def error(self) -> float:
+        """Of the prediction, as a share of what was measured."""
+        return self.predicted_s / self.median_s - 1
+
+    @property
+    def network_error(self) -> float:
+        """The same of the network alone."""
+        return self.network_s / self.median_s - 1
+
+    def interval(self) -> tuple[float, float]:
+        """95 % of the geometric mean (Student over logarithms)."""
+        return mean_interval(np.log(self.took_s))
+
+
+def mean_interval(logs: np.ndarray) -> tuple[float, float]:
+    """95 % of exp(mean). Of one reading: everything."""
+    if len(logs) < 2:
+        return 0.0, math.inf
+    half = stats.t.ppf(0.975, len(logs) - 1) * np.std(logs, ddof=1) / math.sqrt(len(logs))
+    return float(np.exp(np.mean(logs) - half)), float(np.exp(np.mean(logs) + half))
+
+
+def wrong_pairs(raced: Sequence[Raced]) -> list[str]:
+    """Pairs that measured surely the other way round than predicted: by the ratio of neighbours in time."""
+    found = []
+    for one, two in itertools.combinations(raced, 2):
+        first, second = sorted((one, two), key=lambda it: it.predicted_s)
+        if first.predicted_s == second.predicted_s:
+            continue
+        low, _ = mean_interval(np.log(first.took_s) - np.log(second.took_s))
+        if low > 1:
+            found.append(f"{first.name} before {second.name}")
+    return found
+
+
+def schedules(
+    fleet: Fleet, map_: Map, names: Sequence[str], size_bytes: int
+) -> dict[str, tuple[Schedule, list[str]]]:
+    """Name -> schedule, and the hosts in rank order: netprobe's order, 2LHA as it plans it."""
+    made = {}
+    for name in names:
+        if name == "2lha":
+            plan = plan_two_level(map_, TwoLevelRequest(size_bytes=size_bytes), capacity=fleet.capacity).plan
+            made[name] = (proved_schedule(plan)[0], list(plan.order))
+        else:
+            made[name] = (build(name, len(fleet.order)), fleet.order)
+    return made
+
+
+def with_capacity(fleet: Fleet) -> Fleet:
+    """The same with measured capacities, by the command of a user."""
+    argv = [sys.executable, "-m", "netprobe", "capacity", str(fleet.folder / "scan.json"), "--quiet"]
+    argv += ["--via", fleet.lab.via_template, "--python", sys.executable]
+    subprocess.run(argv, check=True, timeout=200)
+    return replace(fleet, capacity=load_document(Capacity, fleet.folder / "capacity.json"))
+
+
+def run(
+    fleet: Fleet, every: Sequence[Contender], quick: tuple[int, int], size_bytes: int, time_s: float
+) -> tuple[list[list[float]], list[float]]:
+    """Seconds of each, pass by pass in another sequence each time; those of the first of ``quick``, in a row."""
+    outcome = run_verify(
+        fleet.hosts,
+        "chunked-ring",
+        lambda _up: Contenders(proposed=every[quick[0]], baselines=(every[quick[1]],), surveyed=tuple(every)),
+        parse_via(fleet.lab.via_template),
+        ScanOptions(python=sys.executable),
+        VerifyOptions(size_bytes=size_bytes, comparison=ComparisonOptions(time_s=time_s, precision=1.0)),
+    )
+    if outcome.stopped is not None:
+        raise SystemExit(f"the agents stopped: {outcome.stopped}")
+    took: list[list[float]] = [[] for _ in every]
+    for one in outcome.record.survey:
+        took[one.order - 2].append(one.seconds)
+    return took, [one.seconds for one in outcome.record.comparison if one.order == 0 and not one.warm_up]
+
+
+def message_s(fleet: Fleet, network: Network) -> float:
+    """What a message costs its two hosts: a hop of a ring of small messages, less the latency of its hops."""
+    size, ranks = 100 * len(fleet.order), len(fleet.order)
+    ring = Contender(
+        name="ring", order=tuple(fleet.indices(fleet.order)), schedule=build("chunked-ring", ranks)
+    )
+    took, row = run(fleet, [ring, replace(ring, name="again")], (0, 1), size, 5.0)
+    hops = 2 * (ranks - 1)
+    least = simulate(
+        network, [Job(schedule=build("chunked-ring", ranks), order=fleet.order, size_bytes=size)]
+    )
+    return max(0.0, (float(np.median([*row, *took[0], *took[1]])) - least.time_s) / hops)
+
+
+def sent_again(fleet: Fleet) -> np.ndarray:
+    """Segments sent, those sent again, and timeouts, of all hosts since they began."""
+    total = np.zeros(3)
+    for host in fleet.hosts:
+        argv = fleet.lab.exec_argv(host.name, ["cat", "/proc/net/snmp", "/proc/net/netstat"])
+        lines = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()
+        found: dict[str, int] = {}
+        for names, values in zip(lines[::2], lines[1::2]):
+            found |= {k: int(v) for k, v in zip(names.split()[1:], values.split()[1:]) if v.isdigit()}
+        total += [found.get(key, 0) for key in ("OutSegs", "RetransSegs", "TCPTimeouts")]
+    return total
+
+
+def race(
+    fleet: Fleet, network: Network, each_s: float, names: Sequence[str], size_bytes: int, time_s: float
+) -> list[Raced]:
+    """Every algorithm in turn; the first pass does not count where there are others."""
+    map_ = load_document(Map, fleet.folder / "map.json")
+    made = schedules(fleet, map_, names, size_bytes)
+    jobs = [Job(schedule=schedule, order=order, size_bytes=size_bytes) for schedule, order in made.values()]
+    costly = replace(network, alpha_s=network.alpha_s + each_s * ~np.eye(len(network.hosts), dtype=bool))
+    alone = [simulate(network, [job]).time_s for job in jobs]
+    said = [interval_s(costly, job) for job in jobs]
+    every = [
+        Contender(name=name, order=tuple(fleet.indices(order)), schedule=schedule)
+        for name, (schedule, order) in made.items()
+    ]
+    quick = sorted(range(len(every)), key=lambda at: alone[at])
+    took, _ = run(fleet, every, (quick[0], quick[1]), size_bytes, time_s)
+    passes = min(map(len, took))
+    if not passes:
+        raise SystemExit(f"{time_s:g} s are too short for one run of each: give --time")
+    return [
+        Raced(
+            name=one.name,
+            network_s=bare,
+            predicted_s=time,
+            low_s=time if low is None else low,
+            high_s=time if high is None else high,
+            took_s=tuple(own[1 if passes > 2 else 0 : passes]),
+        )
+        for one, bare, (time, low, high), own in zip(every, alone, said, took, strict=True)
+    ]
+
+
+def show(size: str, raced: Sequence[Raced], again: np.ndarray) -> list[str]:
+    """The table of a size, and its pairs that were ordered wrongly."""
+    rows = []
+    for one in raced:
+        low, high = one.interval()
+        rows.append(
+            (
+                one.name, size, f"{one.network_s:.3f}", f"{one.predicted_s:.3f}",
+                f"{one.low_s:.3f} .. {one.high_s:.3f}", f"{one.median_s:.3f}", f"{low:.3f} .. {high:.3f}",
+                len(one.took_s), f"{100 * one.network_error:+.0f} %", f"{100 * one.error:+.0f} %",
+            )
+        )  # fmt: skip
+    columns = ("algorithm", "buffer", "network, s", "predicted, s", "interval", "measured, s", "95 %", "runs")
+    table((*columns, "error of network", "error"), rows)
+    wrong = wrong_pairs(raced)
+    errors = [[abs(one.network_error) for one in raced], [abs(one.error) for one in raced]]
+    median = [f"{100 * np.median(some):.0f} %" for some in errors]
+    print(
+        f"{size}: median error {median[1]} ({median[0]} by the network alone); wrongly ordered beyond their interval: "
+        f"{', '.join(wrong) or 'none'}; of the segments {100 * again[1] / again[0]:.1f} % were sent again, "
+        f"{again[2]:.0f} after a timeout\n"
+    )
+    return wrong
+
+
+def main() -> None:
+    """Race, print, sum up."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sizes", default="256kB,2MB,16MB", help="of the buffer on each host")
+    parser.add_argument("--algorithms", default=",".join(ALGORITHMS))
+    parser.add_argument("--rate", default="50Mbit/s", help="of a host, and of an uplink of four")
+    parser.add_argument("--time", type=float, default=100, help="seconds for each size")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    heading(f"All-reduce by the agents: 16 hosts of {options.rate} in 4 racks, 4:1 uplinks")
+    began, wrong, pairs = time.monotonic(), 0, 0
+    errors: list[float] = []
+    with scanned(options.rate, options.seed) as scanned_only:
+        fleet = with_capacity(scanned_only)
+        map_ = load_document(Map, fleet.folder / "map.json")
+        network = known_network(map_, fleet.order, fleet.capacity).network
+        each_s = message_s(fleet, network)
+        print(f"a message costs its two hosts {1e3 * each_s:.2f} ms\n")
+        for size in options.sizes.split(","):
+            before = sent_again(fleet)
+            names = options.algorithms.split(",")
+            raced = race(fleet, network, each_s, names, parse_size(size).bytes, options.time)
+            wrong += len(show(size, raced, sent_again(fleet) - before))
+            pairs += math.comb(len(raced), 2)
+            errors += [abs(one.error) for one in raced]
+    print(f"all: median error {100 * np.median(errors):.0f} %, largest {100 * max(errors):.0f} %")
+    print(f"pairs ordered wrongly beyond their interval: {wrong} of {pairs}")
+    print(f"load of the machine (1, 5, 15 minutes): {', '.join(f'{load:.1f}' for load in os.getloadavg())}")
+    print(f"wall time: {time.monotonic() - began:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
