@@ -13,6 +13,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from netprobe.cli.help import Command
+
 
 @dataclass(frozen=True, kw_only=True)
 class Lazy:
@@ -29,7 +31,7 @@ class Lazy:
             made = typer.main.get_command(found)
         else:
             app = typer.Typer(add_completion=False, rich_markup_mode=None)
-            app.command(command)(found)
+            app.command(command, cls=Command)(found)
             made = typer.main.get_command(app)
         made.name = command
         return made

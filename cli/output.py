@@ -99,3 +99,8 @@ def plain(part: RenderableType) -> RenderableType:
             yield Segments([Segment(printable(text, keep="\n"), style) for text, style, _ in segments])
 
     return Group(Plain())
+
+
+def next_lines(*commands: str) -> list[str]:
+    """What to type next: one command a line, the likeliest first, at most three."""
+    return [("next: " if number == 0 else "      ") + one for number, one in enumerate(commands[:3])]

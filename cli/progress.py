@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -21,6 +23,8 @@ class ScanProgress:
         self._output = output
         self._progress: Progress | None = None
         self._task: TaskID | None = None
+        self._now = ("starting agents", True)
+        """The bar's words, and whether it has no end."""
         self.warned: set[str] = set()
         """The warnings already shown."""
 
@@ -89,10 +93,15 @@ class ScanProgress:
         self._update(what, total=total, completed=event.rounds_done, detail=detail + left)
 
     def _update(self, description: str, *, total: int | None, detail: str, completed: int = 0) -> None:
-        if self._progress is not None and self._task is not None:
-            self._progress.update(
-                self._task, description=description, total=total, completed=completed, detail=detail
-            )
+        if self._progress is None or self._task is None:
+            return
+        if (description, total is None) != self._now:
+            # A new bar: rich's update(total=None) would keep the old total, and a full bar that stands still.
+            self._now = (description, total is None)
+            self._progress.remove_task(self._task)
+            self._task = self._progress.add_task(description, total=total, completed=completed, detail=detail)
+            return
+        self._progress.update(self._task, total=total, completed=completed, detail=detail)
 
     def _line(self, text: str) -> None:
         if self._progress is not None:
@@ -100,3 +109,18 @@ class ScanProgress:
             console.print(printable(text), markup=False, emoji=False, highlight=False, soft_wrap=True)
         else:
             self._output.note(text)
+
+
+@contextlib.contextmanager
+def working(output: Output, what: str) -> Iterator[None]:
+    """A moving bar and the time on stderr while something is computed; nothing where stderr is not a terminal."""
+    if not output.live:
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        progress.add_task(what, total=None)
+        yield

@@ -13,6 +13,8 @@ import re
 from netprobe.core.errors import HostsError
 from netprobe.core.hosts import Host, is_ip_address, parse_hosts_text, text_lines
 from netprobe.formats.host_lists.ansible import read_ansible_inventory
+from netprobe.formats.host_lists.ansible_structured import looks_like_yaml_inventory, read_inventory
+from netprobe.formats.host_lists.json_list import read_json_hosts
 from netprobe.formats.host_lists.pbs import read_pbs_nodefile
 from netprobe.formats.hostfiles.mpich import read_mpich_machinefile
 from netprobe.formats.hostfiles.openmpi import MAX_SLOTS_KEYS, SLOTS_KEYS, USER_KEYS, read_openmpi_hostfile
@@ -36,6 +38,10 @@ def read_hosts_text(text: str, *, source: str | None = None) -> tuple[Host, ...]
     Raises HostsError as the likelier format would, or naming both formats when two read it differently.
     """
     text = text.removeprefix("\ufeff")
+    if _looks_like_json(text):
+        return read_json_hosts(text, source=source)
+    if looks_like_yaml_inventory(text):
+        return read_inventory(text, source=source)
     for number, line in enumerate(text_lines(text), start=1):
         if _RANK_LINE.match(line.strip()):
             raise HostsError(
@@ -68,6 +74,12 @@ def read_hosts_text(text: str, *, source: str | None = None) -> tuple[Host, ...]
                 source=source,
             )
     return hosts
+
+
+def _looks_like_json(text: str) -> bool:
+    """Whether a text is an object or a list; a section of an inventory, ``[web]``, begins like a list too."""
+    start = text.lstrip()
+    return start.startswith("{") or re.match(r"\[\s*(?:[\"{]|\]\s*$)", start) is not None
 
 
 def refuse_host_slots(hosts: tuple[Host, ...], *, source: str | None) -> None:

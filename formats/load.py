@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from netprobe.core import hosts as core_hosts
 from netprobe.core.errors import HostsError
-from netprobe.core.hosts import Host, parse_hosts_text, read_hosts_file_text
+from netprobe.core.hosts import MAX_FILE_BYTES, Host, parse_hosts_text, read_hosts_file_text
 from netprobe.formats.detect import NETPROBE, read_hosts_text, refuse_host_slots
 from netprobe.formats.format import Reader
-from netprobe.formats.host_lists.ansible import read_ansible_inventory
+from netprobe.formats.host_lists.ansible_structured import read_inventory
 from netprobe.formats.host_lists.lsf import lsf_hosts, read_lsf_list
 from netprobe.formats.host_lists.pbs import pbs_hosts
 from netprobe.formats.host_lists.slurm import read_slurm_nodelist, slurm_hosts
+from netprobe.formats.host_lists.ssh_config import ssh_config_hosts
+from netprobe.formats.recognize import HEAD_BYTES, recognize
 from netprobe.formats.registry import FORMATS
+
+SSH_CONFIG, STDIN = "ssh-config:", "-"
 
 
 def load_hosts(argument: str, *, environ: Mapping[str, str] | None = None) -> tuple[Host, ...]:
     """Hosts of a file in a recognised format, of a list such as ``a,b`` or ``gpu[001-064]``, or of a source.
 
     A source is ``FORMAT:FILE``, ``ansible:FILE:GROUP``, ``slurm:LIST``, ``lsf:LIST``, or the job that netprobe runs in:
-    ``slurm:``, ``pbs:``, ``lsf:``. ``environ`` is the job's environment (default: this process's).
+    ``slurm:``, ``pbs:``, ``lsf:``; ``ssh-config:PATTERN``; ``-`` is standard input.
+    ``environ`` is the job's environment (default: this process's).
 
     Raises HostsError, with the line, as the likelier format would; InputError outside a job.
     """
@@ -37,11 +44,25 @@ def load_hosts(argument: str, *, environ: Mapping[str, str] | None = None) -> tu
         hosts = _load_source(kind, rest, os.environ if environ is None else environ)
         refuse_host_slots(hosts, source=rest or kind)
         return hosts
+    if argument.startswith(SSH_CONFIG) and not _is_file(argument):
+        return ssh_config_hosts(argument.removeprefix(SSH_CONFIG), _read_file, home=_home())
+    if argument == STDIN:
+        return read_hosts_text(_read_stdin(), source="standard input")
     if not _is_file(argument):
         hosts = core_hosts.load_hosts(argument)
         refuse_host_slots(hosts, source="--hosts")
         return hosts
-    return read_hosts_text(_read_file(argument), source=argument)
+    text = _read_file(argument)
+    try:
+        return read_hosts_text(text, source=argument)
+    except HostsError as error:
+        found = recognize(text[:HEAD_BYTES].encode())
+        if found.command is None or "scan --hosts" in found.command:
+            raise
+        command = found.command.replace("{}", shlex.quote(argument))
+        raise HostsError(
+            f"is {found.what}, not a list of hosts: {command} reads it", source=argument
+        ) from error
 
 
 def input_files(argument: str, *, environ: Mapping[str, str] | None = None) -> list[Path]:
@@ -72,7 +93,7 @@ def _load_source(kind: str, rest: str, environ: Mapping[str, str]) -> tuple[Host
     if kind == "ansible":
         path, colon, group = rest.rpartition(":")
         if colon and path and not _is_file(rest):
-            return read_ansible_inventory(_read_file(path), source=path, group=group or None)
+            return read_inventory(_read_file(path), source=path, group=group or None)
     read = _reader(kind)
     return read(_read_file(rest), source=rest)
 
@@ -86,6 +107,27 @@ def _reader(kind: str) -> Reader:
 
 def _read_file(path: str) -> str:
     return read_hosts_file_text(Path(path))
+
+
+def _read_stdin() -> str:
+    if sys.stdin is None or sys.stdin.isatty():
+        raise HostsError("nothing is piped into it: ... | netprobe scan --hosts -", source="standard input")
+    data = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        raise HostsError(
+            f"larger than {MAX_FILE_BYTES} bytes: is this a list of hosts?", source="standard input"
+        )
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise HostsError("not a UTF-8 text", source="standard input") from None
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError:
+        raise HostsError("no home directory is known: write ssh-config:FILE:PATTERN") from None
 
 
 def _is_file(argument: str) -> bool:

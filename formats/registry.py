@@ -7,7 +7,7 @@ from collections.abc import Collection
 from netprobe.core.errors import InputError
 from netprobe.core.text import meant
 from netprobe.formats.format import Format, ScheduleFormat, TopologyFormat, Writer
-from netprobe.formats.host_lists import ansible, lsf, pbs, slurm
+from netprobe.formats.host_lists import ansible_structured, lsf, pbs, slurm
 from netprobe.formats.hostfiles import (
     deepspeed,
     horovod,
@@ -48,7 +48,7 @@ FORMATS: dict[str, Format] = {
         slurm.FORMAT,
         pbs.FORMAT,
         lsf.FORMAT,
-        ansible.FORMAT,
+        ansible_structured.FORMAT,
     )
 }
 """Hosts in rank order, written and read; and lists of hosts that are only read."""
@@ -85,7 +85,7 @@ def writer_named(name: str) -> Writer:
     if write is None:
         written = ", ".join(sorted(entry.name for entry in FORMATS.values() if entry.write))
         what = f"format {name!r} is only read" if name in FORMATS else f"unknown format {name[:60]!r}"
-        raise InputError(f"{what}: {written} can be written{_meant(name)}")
+        raise InputError(f"{what}: known are {written}{_meant(name)}")
     return write
 
 
@@ -94,7 +94,7 @@ def topology_format_named(name: str) -> TopologyFormat:
     if name not in TOPOLOGY_FORMATS:
         known = ", ".join(sorted(TOPOLOGY_FORMATS))
         hint = meant(name, TOPOLOGY_FORMATS) or _elsewhere(name)
-        raise InputError(f"unknown format {name[:60]!r} of a topology: {known} can be written{hint}")
+        raise InputError(f"unknown format {name[:60]!r}: known are {known}{hint}")
     return TOPOLOGY_FORMATS[name]
 
 
@@ -109,7 +109,7 @@ def schedule_format_named(name: str) -> ScheduleFormat:
     if name not in SCHEDULE_FORMATS:
         known = ", ".join(SCHEDULE_FORMATS)
         hint = meant(name, SCHEDULE_FORMATS) or _elsewhere(name)
-        raise InputError(f"no schedule format {name[:60]!r}: {known} can be written{hint}")
+        raise InputError(f"no schedule format {name[:60]!r}: known are {known}{hint}")
     return SCHEDULE_FORMATS[name]
 
 

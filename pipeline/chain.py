@@ -85,6 +85,8 @@ class Chain:
 
     folder: Path
     scan: Scan
+    via: str | None = None
+    """The way in, as ``--via`` has it."""
     map: Map | None = None
     capacity: Capacity | None = None
     plan: OrderPlan | None = None
@@ -171,7 +173,7 @@ def run_chain(
         on_event=on_event,
     )
     if until < STAGES.index("map"):
-        return Chain(folder=folder, scan=scanned, warnings=tuple(scanned.warnings))
+        return Chain(folder=folder, scan=scanned, via=options.via, warnings=tuple(scanned.warnings))
     on_stage("map")
     mapped = map_scan(scanned, options=options.map, seed=options.seed)
     warnings = (*scanned.warnings, *confounding_warnings(scanned, mapped))
@@ -186,7 +188,9 @@ def run_chain(
             files.save(capacity, folder / files.CAPACITY)
         else:
             capacity = _capacity(scanned, mapped, launcher, folder, options, on_event)
-    chain = Chain(folder=folder, scan=scanned, map=mapped, capacity=capacity, warnings=warnings)
+    chain = Chain(
+        folder=folder, scan=scanned, via=options.via, map=mapped, capacity=capacity, warnings=warnings
+    )
     if until < STAGES.index("plan"):
         return chain
     on_stage("plan")

@@ -25,6 +25,7 @@ OLD = ".old"
 _GO_ON = {"scan": "netprobe map", "map": "netprobe plan", "plan": "netprobe export"}
 _MOST_OF_NOTHING = 1 << 24
 _HEAD_BYTES = 4096
+_LONGEST_NAME = 255
 _PLAN_KIND = re.compile(rb'^  "kind": "([a-z_]{1,20})"', re.MULTILINE)
 _SCHEMA = re.compile(rb'"(?:schema|journal)":\s*"netprobe\.([a-z_]{1,20})/')
 
@@ -52,13 +53,50 @@ def prepare_folder(path: Path, *, force: bool = False) -> None:
         raise OutputExistsError(f"{path}: exists and is not a directory: name another --out") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be made: {error.strerror}") from None
-    if found and not force:
-        what = ", ".join(found[:4]) + (" .." if len(found) > 4 else "")
-        raise OutputExistsError(
-            f"{path}: the directory already holds {what}: name another --out, or --force to put "
-            "netprobe's own files aside (as *.old)"
-        )
+    _check_holds(path, found, force=force)
     put_aside(path, set(found) & set(OURS))
+
+
+def check_out(path: Path, *, force: bool = False) -> None:
+    """Refuse what ``prepare_folder`` will refuse, and make nothing. Raises InputError and OutputExistsError."""
+    try:
+        if path.is_dir():
+            found = sorted(entry.name for entry in path.iterdir())
+            _check_holds(path, found, force=force)
+        elif os.path.lexists(path):
+            raise OutputExistsError(f"{path}: exists and is not a directory: name another --out")
+        above = next(place for place in (path, *path.absolute().parents) if os.path.lexists(place))
+        if not above.is_dir():
+            raise InputError(f"{path}: cannot be made: {above} is not a directory")
+        if not os.access(above, os.W_OK | os.X_OK):
+            raise InputError(f"{path}: cannot be made: nothing can be written in {above}")
+        longest = max(len(os.fsencode(part)) for part in (path.parts or ("",)))
+        if longest > _LONGEST_NAME:
+            raise InputError(
+                f"{path}: cannot be made: a name of {longest} bytes: at most {_LONGEST_NAME} are allowed"
+            )
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be made: {error}") from None
+
+
+def _check_holds(path: Path, found: Sequence[str], *, force: bool) -> None:
+    """Refuse a folder that holds anything, unless with ``force`` or where a scan left it that measured nothing."""
+    if not found or force or _is_of_a_failed_scan(path, found):
+        return
+    what = ", ".join(found[:4]) + (" .." if len(found) > 4 else "")
+    raise OutputExistsError(
+        f"{path}: the directory already holds {what}: name another --out, or --force to put "
+        "netprobe's own files aside (as *.old)"
+    )
+
+
+def _is_of_a_failed_scan(path: Path, found: Iterable[str]) -> bool:
+    """Whether a folder holds a scan that measured nothing, and nothing else: the next one may have its place."""
+    ours = {SCAN, SAMPLES, JOURNAL} | {name + OLD for name in OURS}
+    try:
+        return SCAN in found and set(found) <= ours and is_of_nothing(path / SCAN, "scan")
+    except OSError:
+        return False
 
 
 def put_aside(path: Path, names: Iterable[str]) -> None:

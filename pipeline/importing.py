@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -114,6 +115,8 @@ def _scaled(readings: ForeignMatrix, factor: float, *, transposed: bool) -> dict
 
 
 def _content(path: Path) -> bytes:
+    if str(path) == "-":
+        return _piped()
     try:
         if path.exists() and not path.is_file():
             raise InputError(f"{path}: is not a regular file")
@@ -248,3 +251,12 @@ def _scanned(host: Host, found: int, links: int) -> ScannedHost:
         return ScannedHost(**host.model_dump())
     reason = f"{links - found} of its {links} links have no reading in the imported matrix"
     return ScannedHost(**host.model_dump(), status="partial", reason=reason)
+
+
+def _piped() -> bytes:
+    if sys.stdin is None or sys.stdin.isatty():
+        raise InputError("nothing is piped into standard input: ... | netprobe import matrix -")
+    content = sys.stdin.buffer.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise InputError(f"standard input: larger than {MAX_BYTES} bytes")
+    return content

@@ -95,7 +95,7 @@ class PreparedChain(Protocol):
         """Lines for the user."""
 
     def estimate(self) -> ChainEstimate:
-        """What it would cost. Raises InputError."""
+        """What it would cost, where its folder can be made. Raises InputError and OutputExistsError."""
 
     def run(self, *, on_event: OnEvent = ignore, on_stage: OnStage = ...) -> Chain:
         """Make the folder and run the stages. Everything is checked before the folder is made."""
@@ -167,6 +167,7 @@ class _OnLab:
     notes: tuple[str, ...] = ()
 
     def estimate(self) -> ChainEstimate:
+        files.check_out(self.request.folder, force=self.request.force)
         scan, measuring = self.options.scan, self.options.measuring
         phases = tuple(estimate_scan(self.hosts, scan, measuring))
         return ChainEstimate(hosts=self.hosts, phases=phases, options=scan, measuring=measuring)
@@ -199,6 +200,8 @@ class _OnFleet:
         )
 
     def estimate(self) -> ChainEstimate:
+        if self.earlier is None:
+            files.check_out(self.request.folder, force=self.request.force)
         hosts, earlier = len(self.hosts), self.earlier
         scan, measuring = self.options.scan, self.options.measuring
         complete = earlier is not None and earlier.scan is not None

@@ -9,6 +9,7 @@ from rich.table import Table
 from netprobe.core.documents.verify import RankCorrelation, Verify
 from netprobe.core.text import one_line
 from netprobe.core.units import count, seconds_text, size_text
+from netprobe.report.headline import is_wide
 
 ROWS_SHOWN = 40
 _WORDS = {
@@ -52,6 +53,11 @@ def verify_text(result: Verify) -> str:
     if result.repetitions and found.ratio is not None:
         interval = "" if found.low is None else f" (95 %: {found.low:.2f} to {found.high:.2f})"
         lines.append(f"speed-up {against}: {found.ratio:.2f}x{interval}: {_WORDS[found.verdict]}")
+        if found.verdict in ("faster", "slower") and is_wide(result):
+            lines.append(
+                "the interval is wider than 25 % to one side, so this is no proof yet: give more --time, or a smaller "
+                "--size for more runs"
+            )
     if found.predicted_ratio is not None and _by_capacity(result):
         latency = "" if _by(result).get("latency") is True else "; latency is not in it (give --map too)"
         if _overlap(result):

@@ -36,7 +36,7 @@ def capacity(
     map_file: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[MAP]",
+            metavar="MAP",
             help="The map.json made from it (that in the scan's folder).",
             callback=document_at("map"),
         ),

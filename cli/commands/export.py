@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from netprobe.cli.help import Command
 from netprobe.cli.lazy import commands, or_default
 from netprobe.cli.options.documents import MapArgument, PlanArgument
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption
@@ -65,7 +66,7 @@ def _group() -> None:
     """Write a plan or a map as a launcher's or a scheduler's own file. Without a command it is the hostfile."""
 
 
-@app.command("hostfile")
+@app.command("hostfile", cls=Command)
 def hostfile(
     plan: PlanArgument,
     out: Annotated[
@@ -119,7 +120,7 @@ def hostfile(
     return 0
 
 
-@app.command("topology")
+@app.command("topology", cls=Command)
 def topology(
     map_file: MapArgument,
     out: Annotated[
@@ -149,7 +150,7 @@ def topology(
     return 0
 
 
-@app.command("schedule")
+@app.command("schedule", cls=Command)
 def schedule(
     plan: PlanArgument,
     out: Annotated[

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from netprobe.cli.help import Command
 from netprobe.cli.lazy import commands
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption
 from netprobe.core.units import count
@@ -22,9 +23,11 @@ def _group() -> None:
     """Make a document of what others measured."""
 
 
-@app.command("matrix")
+@app.command("matrix", cls=Command)
 def matrix(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A matrix of latencies or bandwidths.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A matrix of latencies or bandwidths (- is stdin).")
+    ],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File to write (scan.json in FILE's folder).")
     ] = None,

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from netprobe.cli.help import Command
 from netprobe.cli.lazy import commands
 from netprobe.cli.output import JsonOption, Output, QuietOption, SeedOption
 
@@ -25,7 +26,7 @@ def _group() -> None:
     """A fleet of network namespaces on this machine."""
 
 
-@app.command("up")
+@app.command("up", cls=Command)
 def up(
     spec: Annotated[
         str,
@@ -63,7 +64,7 @@ def up(
     return 0
 
 
-@app.command("list")
+@app.command("list", cls=Command)
 def list_(json: JsonOption = False, quiet: QuietOption = False) -> int:
     """List the labs of this machine, or of an ordinary user."""
     from netprobe.cli import rootless
@@ -94,7 +95,9 @@ def list_(json: JsonOption = False, quiet: QuietOption = False) -> int:
     return 0
 
 
-@app.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@app.command(
+    "exec", cls=Command, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+)
 def exec_(
     name: Annotated[str, typer.Argument(metavar="LAB", help="Name of the lab.")],
     argv: Annotated[list[str], typer.Argument(metavar="COMMAND...", help="The program and its arguments.")],
@@ -131,7 +134,7 @@ def _host_and_words(host: str | None, argv: list[str]) -> tuple[str | None, list
     return host, words
 
 
-@app.command("set")
+@app.command("set", cls=Command)
 def set_(
     name: Annotated[str, typer.Argument(metavar="LAB", help="Name of the lab.")],
     what: Annotated[
@@ -159,7 +162,7 @@ def set_(
     return 0
 
 
-@app.command("down")
+@app.command("down", cls=Command)
 def down(
     name: Annotated[str | None, typer.Argument(metavar="LAB", help="Name of the lab.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every lab of this machine.")] = False,

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from netprobe.cli.help import Command
 from netprobe.cli.lazy import commands
 
 app = commands("Print what an engine needs to hold the hosts of a scan.")
@@ -16,7 +17,7 @@ def _group() -> None:
     """Print what an engine needs to hold the hosts of a scan."""
 
 
-@app.command("kubernetes")
+@app.command("kubernetes", cls=Command)
 def kubernetes(
     name: Annotated[
         str, typer.Option("--name", help="Name of the DaemonSet, and label of its pods.")

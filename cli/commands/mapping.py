@@ -12,6 +12,7 @@ import typer
 from netprobe.cli.options.documents import LikeOption, ScanArgument
 from netprobe.cli.options.numerics import load_numerics
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
+from netprobe.cli.progress import working
 from netprobe.core.text import meant
 
 GroupsOption = Annotated[
@@ -84,12 +85,14 @@ def map_(
         compare = len(document.hosts) <= COMPARED
     options = replace(options, like=earlier, compare=compare)
     files.prepare_file(path, kind="map", force=force, inputs=[scan] if like is None else [scan, like])
-    result = map_scan(document, options=options, seed=seed)
+    output = Output(json=json, quiet=quiet)
+    with working(output, "mapping"):
+        result = map_scan(document, options=options, seed=seed)
     files.save(result, path)
 
-    output = Output(json=json, quiet=quiet)
     if not (json or quiet):
         from netprobe.report import terminal
+        from netprobe.report.headline import headline
 
         console = output.console()
         output.say(
@@ -104,6 +107,7 @@ def map_(
             output.say(*(f"goodput: {line}" for line in outlier_lines(result.layers.beta.outliers)))
         output.say(*terminal.unplaced_text(result))
         output.say(result.verdict.text, f"wrote {path}", f"next: netprobe plan order {path}")
+        output.say(f"{headline(result)}.")
     output.result(map_summary(result) | {"file": str(path)})
     return 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,10 +11,12 @@ import typer
 from netprobe.cli.commands.plan_auto import choose
 from netprobe.cli.commands.plan_ds_sync import ds_sync
 from netprobe.cli.commands.plan_two_level import two_level
+from netprobe.cli.help import Command
 from netprobe.cli.lazy import commands, or_default
 from netprobe.cli.options.algorithms import ALGORITHMS_LISTED
 from netprobe.cli.options.documents import MapArgument, document_at
-from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
+from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption, next_lines
+from netprobe.cli.progress import working
 from netprobe.core.text import meant
 
 app = commands(
@@ -93,7 +96,7 @@ def _group() -> None:
     """Make a communication plan from a map. Without a command it is auto: netprobe plan MAP."""
 
 
-@app.command("order")
+@app.command("order", cls=Command)
 def order(
     map_file: MapArgument,
     out: Annotated[
@@ -136,46 +139,49 @@ def order(
     inputs = [map_file, *(file for file in (scan, capacity) if file is not None)]
     inputs += input_files(hosts) if hosts is not None else []
     files.prepare_file(path, kind="plan", force=force, inputs=inputs)
-    result = plan_order(
-        document,
-        PlanRequest(
-            hosts=original,
-            algorithm=algorithm,
-            size_bytes=size_bytes,
-            objective=checked,
-            root=root,
-            seed=seed,
-            time_s=time,
-            maximize=maximize,
-            exact_s=exact,
-            held_out=held_out,
-        ),
-        capacity=measured,
-        readings=readings_in_folder(
-            map_file, document, scan, size_bytes=size_bytes, held_out=held_out, seed=seed
-        ),
-    )
+    output = Output(json=json, quiet=quiet)
+    with working(output, "ordering the ranks"):
+        result = plan_order(
+            document,
+            PlanRequest(
+                hosts=original,
+                algorithm=algorithm,
+                size_bytes=size_bytes,
+                objective=checked,
+                root=root,
+                seed=seed,
+                time_s=time,
+                maximize=maximize,
+                exact_s=exact,
+                held_out=held_out,
+            ),
+            capacity=measured,
+            readings=readings_in_folder(
+                map_file, document, scan, size_bytes=size_bytes, held_out=held_out, seed=seed
+            ),
+        )
     files.save(result, path)
 
-    output = Output(json=json, quiet=quiet)
     if not (json or quiet):
         from netprobe.report import terminal
+        from netprobe.report.headline import headline
 
-        output.say(terminal.order_text(result), f"wrote {path}", f"next: {_export_command(path)}")
+        verify = f"netprobe verify {shlex.quote(str(path))}"
+        output.say(terminal.order_text(result), f"wrote {path}", *next_lines(_export_command(path), verify))
+        output.say(f"{headline(document, result)}.")
     output.result(plan_summary(result) | {"file": str(path)})
     return 0
 
 
-app.command("auto")(choose)
-app.command("2lha")(two_level)
-app.command("ds-sync")(ds_sync)
+app.command("auto", cls=Command)(choose)
+app.command("2lha", cls=Command)(two_level)
+app.command("ds-sync", cls=Command)(ds_sync)
 
 
 def _export_command(plan: Path) -> str:
     """The command that writes the plan's hostfile: in its folder, under a name that is not taken yet."""
     import itertools
     import os
-    import shlex
 
     from netprobe.formats import format_named
 

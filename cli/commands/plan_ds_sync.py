@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from netprobe.cli.options.documents import MapArgument, document_at
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
+from netprobe.cli.progress import working
 
 
 def ds_sync(
@@ -51,18 +52,19 @@ def ds_sync(
     measured = load_document(Capacity, capacity) if capacity is not None else None
     inputs = [map_file, *([] if capacity is None else [capacity])]
     files.prepare_file(path, kind="plan", force=force, inputs=inputs)
-    plan = plan_ds_sync(document, request, capacity=measured)
-    files.save(plan, path)
     output = Output(json=json, quiet=quiet)
+    with working(output, "planning"):
+        plan = plan_ds_sync(document, request, capacity=measured)
+    files.save(plan, path)
     if not (json or quiet):
-        first = plan.pattern[0]
-        output.say(
-            f"{plan.pattern_length} iterations; the first: "
-            + "; ".join(
-                ", ".join(group[:8]) + (" .." if len(group) > 8 else "") for group in first.groups[:8]
-            ),
-            plan.advice or "",
-            f"wrote {path}",
-        )
+        output.say(*pattern_lines(plan), f"wrote {path}")
     output.result(plan.model_dump(mode="json", exclude={"hosts", "parents"}) | {"file": str(path)})
     return 0
+
+
+def pattern_lines(plan: Any) -> list[str]:
+    """How long the pattern is, its first iteration, and the advice."""
+    groups = "; ".join(
+        ", ".join(group[:8]) + (" .." if len(group) > 8 else "") for group in plan.pattern[0].groups[:8]
+    )
+    return [f"{plan.pattern_length} iterations; the first: {groups}", *filter(None, [plan.advice])]

@@ -17,6 +17,7 @@ from netprobe.cli.options.schedules import (
     tried_rows,
 )
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
+from netprobe.cli.progress import working
 
 GroupingOption = Annotated[
     str,
@@ -75,10 +76,11 @@ def two_level(
     inputs = [map_file, *([] if capacity is None else [capacity])]
     inputs += input_files(hosts) if hosts is not None else []
     files.prepare_file(path, kind="plan", force=force, inputs=inputs)
-    planned = plan_two_level(document, request, capacity=measured)
+    output = Output(json=json, quiet=quiet)
+    with working(output, "planning"):
+        planned = plan_two_level(document, request, capacity=measured)
     files.save(planned.plan, path)
 
-    output = Output(json=json, quiet=quiet)
     if not (json or quiet):
         from netprobe.report.schedule import schedule_text, tried_table, unknown_text
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -27,6 +28,10 @@ from netprobe.cli.options.probing import (
 from netprobe.cli.output import JsonOption, Output, PutAsideOption, QuietOption, SeedOption
 from netprobe.cli.progress import ScanProgress
 from netprobe.core.text import meant
+
+if TYPE_CHECKING:
+    from netprobe.pipeline.chain import Chain
+    from netprobe.pipeline.prepared_chain import ChainRequest, PreparedChain
 
 _OPTIONS_OF = {
     "scan": {},
@@ -69,14 +74,14 @@ def scan(
     """Probe every pair of hosts, map them, order the ranks and write the hostfile."""
     output = Output(json=json, quiet=quiet)
     _load(task, output)
-    from netprobe.cli.options.launching import hosts_or_selector
+    from netprobe.cli.options.launching import hosts_given, hosts_or_selector
     from netprobe.pipeline.chain import ChainOptions
     from netprobe.pipeline.prepared_chain import ChainRequest, prepare_chain
     from netprobe.pipeline.scanning.pace import Pace
     from netprobe.probe.records.options import ScanOptions
     from netprobe.verify.run import VerifyOptions
 
-    task = replace(task, hosts=hosts_or_selector(task.hosts, selector))
+    task = replace(task, hosts=hosts_or_selector(hosts_given(task.names, task.hosts), selector))
     _check(task, reach, resume=resume, force=force)
     _check_stages(ctx, task.only)
     mapping = grouping.options()
@@ -114,9 +119,24 @@ def scan(
         show_estimate(prepared.estimate(), output)
         return 0
     with ScanProgress(output) as progress:
-        chain = prepared.run(on_event=progress.on_event, on_stage=progress.on_stage)
+        chain = _run(prepared, request, progress)
     show_chain(chain, output, progress.warned)
     return 0 if chain.is_whole else 3
+
+
+def _run(prepared: PreparedChain, request: ChainRequest, progress: ScanProgress) -> Chain:
+    """The chain; where nothing was measured, what to type when the cause is mended."""
+    from netprobe.core.errors import NothingMeasuredError
+
+    try:
+        return prepared.run(on_event=progress.on_event, on_stage=progress.on_stage)
+    except NothingMeasuredError as error:
+        if request.lab is not None:
+            raise
+        raise NothingMeasuredError(
+            f"{error}; then: the same command again, or with --resume --out {shlex.quote(str(request.folder))}",
+            nobody_up=error.nobody_up,
+        ) from error
 
 
 def _load(task: Task, output: Output) -> None:
@@ -136,7 +156,7 @@ def _check(task: Task, reach: Reach, *, resume: bool, force: bool) -> None:
 
     knows_hosts = reach.via in KNOW_THEIR_HOSTS or resume
     if (task.hosts is None) == (task.lab is None) and (task.lab is not None or not knows_hosts):
-        raise InputError("give either --hosts FILE or --lab SPEC")
+        raise InputError("give either hosts (names, a range, a file) or --lab SPEC")
     if resume and (task.lab is not None or task.out is None or force):
         raise InputError(
             "--resume goes with --out DIR (of the scan that ended early), not with --lab or --force"

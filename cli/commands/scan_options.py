@@ -44,6 +44,13 @@ if TYPE_CHECKING:
 class Task:
     """What is scanned, where the files go, and which stage is the last."""
 
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="HOSTS",
+            help="Names, ranges such as 'vm[1-8]', or a file of hosts: what --hosts takes.",
+        ),
+    ] = None
     hosts: Annotated[
         str | None,
         typer.Option(

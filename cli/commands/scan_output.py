@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
-from netprobe.cli.output import Output
+from netprobe.cli.output import Output, next_lines
 
 if TYPE_CHECKING:
     from netprobe.pipeline.chain import Chain
@@ -56,14 +57,28 @@ def show_chain(chain: Chain, output: Output, shown: Container[str] = ()) -> None
 
         output.say("")
         show_verify(chain.verify, output)
-    output.say("", f"files in {chain.folder}: {' '.join(written(chain))}", f"next: {next_command(chain)}")
+    output.say("", f"files in {chain.folder}: {' '.join(written(chain))}", *next_lines(*next_commands(chain)))
     if chain.exported is not None and chain.exported.command is not None and chain.exported.hint:
         output.say(f"      ({chain.exported.hint})")
+    if chain.map is not None:
+        from netprobe.report.headline import headline
+
+        output.say(f"{headline(chain.map, chain.plan, chain.verify)}.")
 
 
 def written(chain: Chain) -> list[str]:
     """The names of the files in the folder."""
     return sorted(path.name for path in chain.folder.iterdir() if not path.name.startswith("."))
+
+
+def next_commands(chain: Chain) -> list[str]:
+    """The likeliest first; what was measured already is not asked for again."""
+    folder = shlex.quote(str(chain.folder))
+    commands = [next_command(chain)]
+    if chain.plan is not None and chain.verify is None and chain.score is None:
+        via = "" if chain.via in (None, "ssh") else f" --via {shlex.quote(chain.via)}"
+        commands.append(f"netprobe verify {folder}{via}")
+    return [*commands, f"netprobe show {folder}"]
 
 
 def next_command(chain: Chain) -> str:

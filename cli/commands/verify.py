@@ -274,6 +274,10 @@ def _run_schedule(
 def _shown(result: Verify, path: Path, output: Output) -> int:
     show_verify(result, output)
     output.say(f"wrote {path}")
+    if result.repetitions:
+        from netprobe.report.headline import headline
+
+        output.say(f"{headline(None, None, result)}.")
     output.result({"file": str(path)} | verify_summary(result))
     return 0 if result.status == "ok" else 3
 

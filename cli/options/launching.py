@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -151,3 +152,21 @@ def hosts_or_selector(hosts: str | None, selector: str | None) -> str | None:
     if selector is not None and hosts is not None:
         raise InputError("--selector and --hosts both say which hosts to scan: give one of them")
     return hosts if selector is None else f"k8s:{selector}"
+
+
+def hosts_given(names: Sequence[str] | None, hosts: str | None) -> str | None:
+    """What ``--hosts`` is, where hosts may be given without it: one source, or names. Raises InputError."""
+    from netprobe.core.errors import InputError
+
+    if not names:
+        return hosts
+    if hosts is not None:
+        raise InputError("hosts are given twice, by --hosts and without it: give them once")
+    if len(names) == 1:
+        return names[0]
+    files = [name for name in names if "," not in name and os.path.isfile(name)]  # noqa: PTH113 (never raises)
+    if files:
+        raise InputError(
+            f"{files[0]!r} is a file, and a list of names goes on: give one file, or names alone"
+        )
+    return ",".join(names)

@@ -19,7 +19,6 @@ from collections.abc import Mapping
 
 from netprobe.core.errors import HostsError
 from netprobe.core.hosts import MAX_HOSTS, Host, check_hosts, checked_lines, is_ip_address, make_host
-from netprobe.formats.format import Format
 from netprobe.formats.host_lists.ansible_groups import ALL, CONNECTION, Groups
 from netprobe.formats.host_lists.ansible_ranges import expand_pattern, split_port
 
@@ -65,11 +64,19 @@ def read_ansible_inventory(
                 raise HostsError(f"{content[:60]!r} is not KEY=VALUE", source=source, line=number)
             groups.set_variable(section, key.strip(), _literal(value), line=number)
     groups.close()
+    return chosen_hosts(groups, group, source=source)
+
+
+def chosen_hosts(
+    groups: Groups, group: str | None, *, source: str | None, lines: bool = True
+) -> tuple[Host, ...]:
+    """Hosts of a group (None: all) of closed groups; ``lines``: whether their lines are known. Raises HostsError."""
     chosen = groups.hosts_of(ALL if group is None else group)
     if not chosen:
         raise HostsError(f"no host in group {(group or ALL)[:60]!r}", source=source)
     hosts = [
-        _host(name, groups.variables_of(name), source=source, line=groups.host_lines[name]) for name in chosen
+        _host(name, groups.variables_of(name), source=source, line=groups.host_lines[name] if lines else None)
+        for name in chosen
     ]
     return check_hosts(hosts, source=source)
 
@@ -120,7 +127,7 @@ def _literal(value: str) -> str:
     return quoted[2] if quoted else number[1] if number else value
 
 
-def _host(name: str, variables: Mapping[str, str], *, source: str | None, line: int) -> Host:
+def _host(name: str, variables: Mapping[str, str], *, source: str | None, line: int | None) -> Host:
     def fault(text: str) -> HostsError:
         return HostsError(f"host {name!r}: {text}", source=source, line=line)
 
@@ -152,6 +159,3 @@ def _host(name: str, variables: Mapping[str, str], *, source: str | None, line: 
             f"{address} under 'Host {name}' in ssh_config, and leave them out here"
         )
     return make_host(name, source=source, line=line, target=f"ssh://{login}:{int(port)}")
-
-
-FORMAT = Format(name="ansible", summary="Ansible inventory in INI form", read=read_ansible_inventory)

@@ -55,7 +55,7 @@ def test_a_schedule_has_a_hostfile_too(plan: Path) -> None:
 def test_what_is_no_schedule_or_format_is_one_line(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     golden = Path(__file__).resolve().parents[1] / "golden" / "plan-1.1.json"
     for words, text in (
-        ([str(plan), "--format", "pdf"], "no schedule format 'pdf': msccl, json, svg can be written"),
+        ([str(plan), "--format", "pdf"], "no schedule format 'pdf': known are msccl, json, svg"),
         ([str(golden)], "is not a schedule: netprobe export hostfile"),
         ([str(plan.parent / "none.json")], "no such document"),
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from pathlib import Path
@@ -209,3 +210,93 @@ def test_eval_of_a_labs_folder_finds_the_truth(first: Path, capsys: pytest.Captu
     code = run(["eval", "first"])
     assert "--truth FILE or --labels" not in capsys.readouterr().err
     assert code in (0, 2)  # the truth of other hosts is refused by the reader of it
+
+
+@pytest.mark.parametrize(
+    ("args", "names"),
+    [
+        (["vm[1-3]"], 3),
+        (["hosts.txt"], 2),
+        (["a", "b", "vm[1-2]"], 4),
+        (["a,b"], 2),
+        (["inventory.yml"], 2),
+        (["list.json"], 2),
+        (["first/scan.json"], 10),
+        (["--hosts", "ssh-config:vm-*"], 2),
+        (["ssh-config:"], 3),
+        (["-"], 2),
+        (["--hosts", "-"], 2),
+    ],
+)
+def test_hosts_are_given_in_the_ways_that_people_try(
+    first: Path,
+    args: list[str],
+    names: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("hosts.txt").write_text("a\nb\n")
+    Path("inventory.yml").write_text("all:\n  hosts:\n    a:\n    b:\n")
+    Path("list.json").write_text('["a", {"name": "b"}]')
+    Path(".ssh").mkdir()
+    Path(".ssh/config").write_text("Host vm-1 vm-2\nHost other\n")
+    monkeypatch.setenv("HOME", str(first.absolute().parent))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a\nb\n")))
+    assert run(["scan", *args, "--via", "local", "--dry-run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["hosts"] == names
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["a,b", "--hosts", "c,d"],
+        ["hosts.txt", "b"],
+        ["nosuchfile"],
+        ["lat.csv"],
+        ["a;rm", "b"],
+        ["--", "-o", "b"],
+    ],
+)
+def test_hosts_that_cannot_be_are_one_line(
+    first: Path, args: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert first.is_dir()
+    Path("hosts.txt").write_text("a\nb\n")
+    Path("lat.csv").write_text("host,a,b\na,,0.2\nb,0.3,\n")
+    assert run(["scan", "--via", "local", "--dry-run", *args]) == 2
+    assert line(capsys)
+
+
+def test_a_dry_run_says_that_the_folder_cannot_be_made(
+    first: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dry = ["scan", "a,b", "--via", "local", "--dry-run", "-q", "--out"]
+    assert run([*dry, "first"]) == 2
+    assert "already holds" in line(capsys)
+    assert run([*dry, "first", "--force"]) == 0
+    assert run([*dry, "first/scan.json"]) == 2
+    assert run([*dry, "first/scan.json/below"]) == 2
+    assert run([*dry, "x" * 300]) == 2
+    assert run([*dry, "new/below"]) == 0
+    assert not Path("new").exists()
+
+
+def test_a_scan_in_which_nothing_came_up_gives_its_folder_back(
+    first: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert first.is_dir()
+    scan = ["scan", "a,b", "--via", "false {target}", "--out", "mine", "-q"]
+    assert run(scan) == 4
+    assert "--resume --out mine" in line(capsys)
+    assert run(scan) == 4  # again: not that the folder is taken
+    assert Path("mine/scan.json.old").is_file()
+    Path("mine/notes.txt").touch()
+    assert run(scan) == 2
+
+
+def test_a_matrix_is_piped_in(first: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = b"h,a,b,c\na,,200,300\nb,210,,310\nc,320,330,\n"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert run(["import", "matrix", "-", "--unit", "us", "-q"]) == 0
+    assert [host["name"] for host in json.loads(Path("scan.json").read_text())["hosts"]] == ["a", "b", "c"]
+    assert first.is_dir()

@@ -271,7 +271,7 @@ def test_an_export_that_cannot_be_leaves_no_file(done: Path, capsys: pytest.Capt
         (["topology", map_, "--format", "kubernetes", "--hosts", str(hosts)], "RFC 1123"),
         (
             ["topology", map_, "--format", "openmpi"],
-            "dlrover, kubernetes, slurm-block, slurm-conf, slurm-yaml, topograph can be written",
+            "known are dlrover, kubernetes, slurm-block, slurm-conf, slurm-yaml",
         ),
         (["topology", plan], "is a plan document, and a map is needed"),
         (["topology", map_, "--out", str(done / "none" / "x")], "no such directory"),

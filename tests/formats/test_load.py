@@ -127,7 +127,7 @@ def test_the_registry_names_its_formats() -> None:
             assert [host.name for host in entry.read(writer_named(name)(hosts))] == ["a", "b"]
         if entry.command is not None:
             assert entry.command("file", 2, ["x"])[-1] == "x"
-    with pytest.raises(InputError, match=f"known are {', '.join(sorted(FORMATS))}"):
+    with pytest.raises(InputError, match=f"known are {', '.join(sorted(written))}"):
         format_named("yaml")
     with pytest.raises(InputError, match="known are deepspeed, dlrover"):
         writer_named("yaml")

@@ -1,0 +1,109 @@
+"""Help of a command: its options under a few headings, those that most need first, and two examples at the end.
+
+Which heading an option has is said here, in one place: an option is shared by several commands.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from typer.core import TyperCommand
+
+_Record = tuple[str, str]
+HEADINGS: dict[str, tuple[str, ...]] = {
+    "Hosts": ("hosts", "lab", "selector", "root", "slots", "labels", "truth"),
+    "Reaching them": ("via", "ssh_config", "subnet", "interface", "port_range"),
+    "Probing": ("dry_run", "resume", "gentle", "rate", "time", "pairs", "latency", "measure", "measurement"),
+    "Grouping": ("groups", "k", "like"),
+    "Ordering": ("algorithm", "objective", "size", "capacity", "map_", "scan", "verify", "against", "with_"),
+    "Looking": ("links", "host", "slowest", "csv", "tree"),
+    "Output": ("out", "format_", "only", "force", "json", "quiet"),
+}
+ADVANCED = "Advanced"
+"""Whatever has no heading of its own."""
+_TYPE = re.compile(r" <[a-z]\S*>")
+_FEW = 9
+"""Up to so many options need no headings."""
+
+EXAMPLES: dict[str, tuple[str, str]] = {
+    "scan": ("scan 'vm[1-8]' --out first", "scan hosts.txt --dry-run"),
+    "map": ("map first --groups sqrt --out map2.json", "map first --k 4 --out map4.json"),
+    "capacity": ("capacity first --dry-run", "capacity first --seconds 2"),
+    "auto": ("plan first", "plan auto first --capacity first --size 1GB"),
+    "order": (
+        "plan order first --out plan2.json",
+        "plan order first --algorithm halving-doubling --out hd.json",
+    ),
+    "2lha": ("plan 2lha first --capacity first", "plan 2lha first --grouping nested --chunk 64KB"),
+    "ds-sync": ("plan ds-sync first", "plan ds-sync first --contended group:g0"),
+    "verify": ("verify first", "verify first --with mpi --out mpi.json"),
+    "hostfile": ("export first", "export first --format mpich"),
+    "topology": ("export topology first", "export topology first --format kubernetes"),
+    "schedule": ("export schedule first/plan-auto.json", "export schedule first/plan-auto.json --format svg"),
+    "check-order": ("check-order first --run", "check-order first --launcher slurm"),
+    "show": ("show first", "show first --slowest 20"),
+    "eval": ("eval first --labels zone,rack", "eval first/map.json --truth topology.conf"),
+    "matrix": ("import matrix latency.csv --unit us", "import matrix - --unit ms --out scan.json <table.txt"),
+    "doctor": ("doctor", "doctor --hosts hosts.txt"),
+    "up": ("lab up two-racks", "lab up my.yaml --sshd"),
+    "list": ("lab list", "lab list --json"),
+    "exec": ("lab exec demo -- ping -c1 h1", "lab exec demo --host h1 -- ip addr"),
+    "set": ("lab set demo h1 rate=80Mbit/s", "lab set demo rack0:rack1 delay=1ms"),
+    "down": ("lab down demo", "lab down --all"),
+    "kubernetes": ("manifest kubernetes | kubectl apply -f -", "manifest kubernetes --host-network --job"),
+    "schema": ("schema map", "schema plan >plan.schema.json"),
+}
+"""Two of each command, by its last word."""
+
+
+class Command(TyperCommand):
+    """A command whose help is as this module says."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Arguments, then options under their headings."""
+        arguments, options = [], []
+        for param in self.get_params(ctx):
+            _name_value(param)
+            record = param.get_help_record(ctx)
+            if record is not None and param.param_type_name == "argument":
+                arguments.append((_TYPE.sub("", record[0]), record[1]))
+            elif record is not None:
+                options.append((param.name, record))
+        if arguments:
+            with formatter.section("Arguments"):
+                formatter.write_dl(arguments)
+        for heading, records in _under_headings(options, self.name):
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Two examples."""
+        super().format_epilog(ctx, formatter)
+        examples = EXAMPLES.get(self.name or "", ())
+        if examples:
+            with formatter.section("Examples"):
+                for example in examples:
+                    formatter.write(f"{'':{formatter.current_indent}}netprobe {example}\n")
+
+
+def _under_headings(
+    options: list[tuple[Any, tuple[str, str]]], command: str | None
+) -> list[tuple[str, list[tuple[str, str]]]]:
+    if len(options) <= _FEW:
+        return [("Options", [record for _, record in options])] if options else []
+    of = {name: heading for heading, names in HEADINGS.items() for name in names}
+    found: dict[str, list[_Record]] = {heading: [] for heading in (*HEADINGS, ADVANCED)}
+    rank = {name: place for names in HEADINGS.values() for place, name in enumerate(names)}
+    for name, record in sorted(options, key=lambda option: rank.get(option[0], 99)):
+        # A scan's --size is of goodput tests.
+        heading = ADVANCED if (command, name) == ("scan", "size") else of.get(name, ADVANCED)
+        found[heading].append(record)
+    return [(heading, records) for heading, records in found.items() if records]
+
+
+def _name_value(param: Any) -> None:
+    """An option without a word for its value has its own name: ``--root ROOT``, never ``<str>``."""
+    if param.param_type_name == "option" and not param.is_flag and param.metavar is None:
+        longest = max(param.opts, key=len)
+        param.metavar = longest.lstrip("-").upper().replace("-", "_")
