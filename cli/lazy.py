@@ -13,8 +13,6 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from netprobe.cli.help import Command
-
 
 @dataclass(frozen=True, kw_only=True)
 class Lazy:
@@ -30,6 +28,8 @@ class Lazy:
         if isinstance(found, typer.Typer):
             made = typer.main.get_command(found)
         else:
+            from netprobe.cli.help import Command
+
             app = typer.Typer(add_completion=False, rich_markup_mode=None)
             app.command(command, cls=Command)(found)
             made = typer.main.get_command(app)

@@ -156,7 +156,7 @@ def _check(task: Task, reach: Reach, *, resume: bool, force: bool) -> None:
 
     knows_hosts = reach.via in KNOW_THEIR_HOSTS or resume
     if (task.hosts is None) == (task.lab is None) and (task.lab is not None or not knows_hosts):
-        raise InputError("give either hosts (names, a range, a file) or --lab SPEC")
+        raise InputError("give either --hosts FILE or --lab SPEC (hosts may also be given without --hosts)")
     if resume and (task.lab is not None or task.out is None or force):
         raise InputError(
             "--resume goes with --out DIR (of the scan that ended early), not with --lab or --force"
