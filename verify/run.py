@@ -202,7 +202,7 @@ def _runs(contenders: Contenders, algorithm: str, up: Sequence[int], channels: i
 async def run_comparison(
     runner: Runner, contenders: Contenders, verify: VerifyOptions, record: Record, on_event: OnEvent
 ) -> None:
-    """The comparison, then the survey. Raises StoppedRunError when ``runner`` cannot continue."""
+    """The comparison with baselines, if any, and the survey. Raises StoppedRunError when ``runner`` cannot continue."""
 
     def compared(done: int, elapsed_s: float, ratio: Ratio | None) -> None:
         what = "" if ratio is None else f", {ratio.value:.2f}x so far"
@@ -214,7 +214,8 @@ async def run_comparison(
 
     first = PROPOSED + 1
     baselines = range(first, first + len(contenders.baselines))
-    await compare(runner, baselines, verify.comparison, record, on_progress=compared)
+    if contenders.baselines:
+        await compare(runner, baselines, verify.comparison, record, on_progress=compared)
     if contenders.surveyed:
         rest = range(baselines.stop, len(contenders.all))
         await survey(runner, rest, verify.comparison, record, seed=verify.seed, on_progress=surveyed)

@@ -76,7 +76,9 @@ OrdersOption = Annotated[
 WithOption = Annotated[
     str | None,
     typer.Option(
-        "--with", metavar="LIBRARY", help="Run it by mpi, gloo or nccl-tests instead of the agents."
+        "--with",
+        metavar="LIBRARY",
+        help="Run it by mpi, gloo or nccl-tests instead of the agents; with a schedule, its own all-reduce beside it.",
     ),
 ]
 ProgramOption = Annotated[
@@ -143,8 +145,6 @@ class Run:
             for name, is_given in (
                 ("--algorithm", self.algorithm is not None),
                 ("--orders", bool(self.orders)),
-                ("--with", self.with_ is not None),
-                ("--program", self.program is not None),
                 ("--channels", self.channels is not None),
                 ("--against random", self.against == "random"),
             )
@@ -205,13 +205,15 @@ def verify(
     output = Output(json=json, quiet=quiet)
     if not isinstance(plan, OrderPlan):
         run.check_schedule()
+        library = run.library(launcher, reach)
         inputs = [plan_file, *filter(None, (map_, capacity)), *reach.inputs()]
         inputs += [Path(run.against)] if Path(run.against).is_file() else []
         files.prepare_file(path, kind="verify", force=force, inputs=inputs)
         with ScanProgress(output) as progress, hinting(reach.via is None):
             shared = {"path": path, "options": options, "verify": verify_options}
             known = (measured, mapped)
-            result = _run_schedule(plan, run.against, launcher, known, on_event=progress.on_event, **shared)
+            against = (run.against, library)
+            result = _run_schedule(plan, against, launcher, known, on_event=progress.on_event, **shared)
         return _shown(result, path, output)
     library = run.library(launcher, reach)
     baseline = load_baseline(run.against)
@@ -257,18 +259,17 @@ def _map_of(
 
 def _run_schedule(
     plan: SchedulePlan,
-    against: str,
+    against: tuple[str, Library | None],
     launcher: Launcher,
     known: tuple[Capacity | None, Map | None],
     **how: Any,
 ) -> Verify:
-    from netprobe.pipeline.verifying.verify_schedule import Measured, verify_schedule
+    from netprobe.pipeline.verifying.verify_schedule import Against, Measured, verify_schedule
 
     launcher.check(plan.hosts)
     measured = Measured(capacity=known[0], map_=known[1])
-    return verify_schedule(
-        plan, None if against == "given" else against, launcher=launcher, measured=measured, **how
-    )
+    chosen = Against(name=None if against[0] == "given" else against[0], library=against[1])
+    return verify_schedule(plan, chosen, launcher=launcher, measured=measured, **how)
 
 
 def _shown(result: Verify, path: Path, output: Output) -> int:

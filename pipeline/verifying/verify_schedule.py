@@ -19,9 +19,10 @@ from netprobe.core.text import meant
 from netprobe.core.units import count
 from netprobe.pipeline import files
 from netprobe.pipeline.planning.predicting import check_own_map
+from netprobe.pipeline.verifying.library_beside import add_library
 from netprobe.pipeline.verifying.verify_case import Baseline, ScheduleCase
 from netprobe.pipeline.verifying.verify_document import build_verify
-from netprobe.pipeline.verifying.verify_order import NothingVerifiedError
+from netprobe.pipeline.verifying.verify_order import LIBRARY_START_S, NothingVerifiedError
 from netprobe.plan import load_plan, proved_schedule
 from netprobe.plan.auto.known import network_by
 from netprobe.plan.schedule.builders import ALGORITHMS, ON_THE_WIRE, build
@@ -31,6 +32,7 @@ from netprobe.plan.simulate.simulate import interval_s
 from netprobe.probe.launchers.launch import Launcher
 from netprobe.probe.records.events import OnEvent, ignore
 from netprobe.probe.records.options import ScanOptions
+from netprobe.verify.libraries.library import Library, check_trial
 from netprobe.verify.run import LEAST_HOSTS, Contender, Contenders, VerifyOptions, VerifyOutcome, run_verify
 
 BASELINES = ("chunked-ring", "halving-doubling")
@@ -56,9 +58,17 @@ class Measured:
     map_: Map | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Against:
+    """An algorithm or another plan's file (None: `BASELINES`), and a library whose own all-reduce runs after them."""
+
+    name: str | Path | None = None
+    library: Library | None = None
+
+
 def verify_schedule(
     plan: SchedulePlan,
-    against: str | Path | None = None,
+    against: Against | str | Path | None = None,
     *,
     launcher: Launcher,
     measured: Measured | None = None,
@@ -70,7 +80,8 @@ def verify_schedule(
     """Run a schedule in turn with what it is compared with, and write the document to ``path``.
 
     ``against`` is an algorithm of ``builders`` in the original order (default: the chunked ring, and halving-doubling
-    runs in turn too), or the file of another plan of the same hosts. All hosts of the plan have to be up.
+    runs in turn too), or the file of another plan of the same hosts; an ``Against`` may name a library too, whose own
+    all-reduce runs in the original order after the agents. All hosts of the plan have to be up.
     With the capacities of ``measured`` the simulator predicts the time of each, with the latencies of its map.
 
     Raises InputError for what does not belong together, NothingVerifiedError when no pair of repetitions was made, and
@@ -79,9 +90,14 @@ def verify_schedule(
     options, measured = options or ScanOptions(), measured or Measured()
     verify = replace(verify or VerifyOptions(), require_all=True)
     schedule, _, _ = proved_schedule(plan)
-    opponents = _opponents(plan, against, verify)
+    chosen = against if isinstance(against, Against) else Against(name=against)
+    opponents = _opponents(plan, chosen.name, verify)
     hosts = [plain_host(host) for host in plan.hosts if host.name in set(plan.order)]
     names = [host.name for host in hosts]
+    if chosen.library is not None:
+        if plan.contract.collective != "all_reduce":
+            raise InputError(f"--with runs all-reduces, and the plan is a {plan.contract.collective}")
+        check_trial(range(len(hosts)), len(hosts), verify.size_bytes)
     contenders = _contenders(
         plan, schedule, opponents, names, _times(plan, schedule, opponents, measured, verify)
     )
@@ -103,6 +119,11 @@ def verify_schedule(
         outcome = run_verify(
             hosts, BASELINES[0], lambda _: contenders, launcher, options, verify, on_event=on_event
         )
+        if chosen.library is not None and not late:
+            add_library(
+                outcome, hosts, chosen.library, verify,
+                start_timeout_s=max(options.start_timeout_s, LIBRARY_START_S), on_event=on_event,
+            )  # fmt: skip
         result = document(outcome)
         saved = files.save_measured(result, path) if path is not None else None
     if outcome.interrupted or late:
