@@ -4,6 +4,8 @@
     tape.py         what one rank does for one buffer size, as a fixed list of operations
     lines.py        messages over torch.distributed
     faults.py       a rank that is lost: which one, told to the others
+    world.py        which host each rank is on, compared with the plan
+    ddp.py          a communication hook of DistributedDataParallel; ranks in a plan's order
     executor.py     collectives of a plan in a training job
     scripts/        stand-alone scripts, one process on each host, each for one collective library
 
@@ -15,14 +17,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from netprobe.runtime.ddp import ddp_hook, reorder
     from netprobe.runtime.executor import Breakdown, Executor, Pending
 
-__all__ = ["Breakdown", "Executor", "Pending"]
+__all__ = ["Breakdown", "Executor", "Pending", "ddp_hook", "reorder"]
 
 _HOMES = {
     "Breakdown": "netprobe.runtime.executor",
     "Executor": "netprobe.runtime.executor",
     "Pending": "netprobe.runtime.executor",
+    "ddp_hook": "netprobe.runtime.ddp",
+    "reorder": "netprobe.runtime.ddp",
 }
 
 

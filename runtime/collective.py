@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host
 from netprobe.plan import load_plan, proved_schedule
 from netprobe.plan.schedule.builders import ON_THE_WIRE, build, proved
+from netprobe.plan.schedule.document import digest_of
 from netprobe.plan.schedule.program import APPLY, CollectiveProgram
 from netprobe.plan.schedule.proof import Proof
 from netprobe.plan.schedule.schedule import Schedule
@@ -30,6 +32,14 @@ class Collective:
     def ranks(self) -> int:
         """How many ranks."""
         return self.schedule.ranks
+
+    @property
+    def digest(self) -> str:
+        """Equal for plans that run the same on the same hosts."""
+        text = repr(
+            (digest_of(self.schedule), self.schedule.weights().tolist(), [h.name for h in self.hosts])
+        )
+        return hashlib.sha256(text.encode()).hexdigest()
 
     @property
     def all_reduces(self) -> bool:

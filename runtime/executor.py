@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from time import perf_counter
@@ -24,8 +24,9 @@ from netprobe.core.documents.plan import Plan
 from netprobe.core.errors import InputError, RankLostError, WrongWorldError
 from netprobe.runtime.collective import Collective, collective_of
 from netprobe.runtime.faults import Faults
-from netprobe.runtime.lines import Lines, MessageError
+from netprobe.runtime.lines import Lines, MessageError, meeting
 from netprobe.runtime.tape import Settings, Tape, tape_of
+from netprobe.runtime.world import check_reports, check_world, exchange, own_report
 
 Operation = Literal["sum", "mean"]
 TAPES_KEPT = 64
@@ -92,13 +93,9 @@ class Executor:
 
         if not dist.is_initialized():
             raise InputError("there is no process group yet: call torch.distributed.init_process_group first")
-        self.collective: Collective = collective_of(plan)
         members = dist.get_process_group_ranks(group or dist.group.WORLD)
         self.rank: int = dist.get_rank(group)
-        if len(members) != self.collective.ranks:
-            raise WrongWorldError(
-                f"{len(members)} ranks run, and the plan is for {self.collective.ranks}: plan for the hosts of this job"
-            )
+        self.collective: Collective = _agreed(plan, members, self.rank, timeout_s)
         self._settings = settings or Settings()
         self._names = [host.name for host in self.collective.hosts]
         self._tapes: dict[tuple[int, int], Tape] = {}
@@ -286,6 +283,25 @@ class Executor:
         self._open_jobs += 1
         self._jobs.put(job)
         return future
+
+
+def _agreed(plan: Plan | Path | str, members: Sequence[int], rank: int, timeout_s: float) -> Collective:
+    """The collective of a plan, where all ranks have the same one and run where it puts them.
+
+    All ranks raise, or none does: InputError, WrongWorldError.
+    """
+    found: Collective | None = None
+    fault = ""
+    try:
+        found = collective_of(plan)
+    except InputError as error:
+        fault = str(error)
+    own = own_report(plan="" if found is None else found.digest, fault=fault)
+    reports = exchange(meeting(members, "world"), rank, len(members), own, timeout_s)
+    check_reports(reports)
+    assert found is not None
+    check_world(found.hosts, reports)
+    return found
 
 
 def _serve(jobs: queue.SimpleQueue[Callable[[], None] | None]) -> None:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any
 
 from netprobe.runtime.tape import ADD, POST, PUT, SEND_NOW, TAKE, Message, Tape
 
@@ -28,6 +28,25 @@ class MessageError(Exception):
         super().__init__(text)
 
 
+_MET: Counter[tuple[str, tuple[int, ...]]] = Counter()
+
+
+def meeting(members: Sequence[int], what: str) -> Any:
+    """A part of the job's store that ``members`` (global ranks) have for themselves; a new one at each call.
+
+    torch has no public name for the store of the default group.
+    """
+    from torch.distributed import PrefixStore
+    from torch.distributed.distributed_c10d import _get_default_store
+
+    key = (what, tuple(members))
+    number = _MET[key]
+    _MET[key] += 1
+    return PrefixStore(
+        f"netprobe/{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}/{number}", _get_default_store()
+    )
+
+
 class Lines:
     """The connections among ``members`` (global ranks; this one is at place ``rank``), and the staging buffers.
 
@@ -35,17 +54,12 @@ class Lines:
     has made, and hangs where members have made different numbers of them.
     """
 
-    _made: ClassVar[Counter[tuple[int, ...]]] = Counter()
-
     def __init__(self, members: Sequence[int], rank: int, channels: int, timeout_s: float) -> None:
         from torch.distributed import PrefixStore
-        from torch.distributed.distributed_c10d import ProcessGroupGloo, _get_default_store
+        from torch.distributed.distributed_c10d import ProcessGroupGloo
 
         self.channels = channels
-        key = tuple(members)
-        self.name = f"netprobe/{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}/{Lines._made[key]}"
-        Lines._made[key] += 1
-        self.store = PrefixStore(self.name, _get_default_store())
+        self.store = meeting(members, "lines")
         self._groups = [
             ProcessGroupGloo(
                 PrefixStore(f"channel {channel}", self.store),
@@ -83,7 +97,7 @@ class Lines:
                     wire += perf_counter() - began
                 elif code == POST:
                     into = views[message[4:6]] if slot < 0 else staging[slot][: message.end - message.begin]
-                    works[i] = self._groups[message.channel].recv([into], message.peer, base + message.tag)
+                    works[i] = self._receive(message, into, base)
                     wire += perf_counter() - began
                 elif code == ADD:
                     if adds:
@@ -103,6 +117,10 @@ class Lines:
             took = perf_counter() - began
             raise self._fault(message, error, took) from None
         return {"copy": 0.0, "wire": wire, "reduce": reduce, "wait": wait}
+
+    def _receive(self, message: Message, into: Any, base: int) -> Any:
+        """Post a receive."""
+        return self._groups[message.channel].recv([into], message.peer, base + message.tag)
 
     def close(self) -> None:
         """Close the connections, so that peers that wait for this rank learn of its end at once."""

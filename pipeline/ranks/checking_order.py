@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from netprobe.core.documents.plan import OrderPlan, Plan
 from netprobe.core.errors import HostsError, InputError
 from netprobe.core.hosts import Host, read_hosts_file_text
+from netprobe.core.rank_hosts import Ambiguous, Displaced, HostFinder, Place, host_of
 from netprobe.core.text import listed
 from netprobe.formats import format_named, slots_of
 from netprobe.formats.hostfiles.ranks import MAX_RANKS, places_of
 from netprobe.formats.rank_output.rank_lines import RankLine, RankLog
 from netprobe.formats.rank_output.rank_program import RANK_LAUNCHERS
 from netprobe.pipeline.exporting import named_hosts
-from netprobe.pipeline.ranks.rank_hosts import HostFinder
 
 _EITHER = 4
 
@@ -30,26 +29,6 @@ class PlannedRanks:
     places: tuple[tuple[int, int], ...]
     others: tuple[Host, ...] = ()
     by_node: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Displaced:
-    """A rank that runs elsewhere. ``actual`` is a host of the plan, or what a host that is not in it calls itself."""
-
-    rank: int
-    planned: str
-    actual: str
-    in_plan: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ambiguous:
-    """A rank whose names match several hosts of the plan: ``said`` is what it calls its host."""
-
-    rank: int
-    planned: str
-    said: str
-    hosts: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +127,7 @@ def check_order(planned: PlannedRanks, log: RankLog) -> OrderCheck:
     everyone = (*planned.hosts, *planned.others)
     finder = HostFinder(everyone)
     notes: list[str] = []
-    where: dict[int, _Place] = {}
+    where: dict[int, Place] = {}
     said: dict[int, RankLine] = {}
     contradictory: set[int] = set()
     repeated = 0
@@ -156,7 +135,7 @@ def check_order(planned: PlannedRanks, log: RankLog) -> OrderCheck:
     for line in log.lines:
         if line.rank is None:
             continue
-        place = _host_of(line, finder, everyone, other_names)
+        place = host_of(line.names, line.addresses, finder, everyone, other_names)
         if line.rank not in said:
             said[line.rank], where[line.rank] = line, place
         elif where[line.rank] == place:
@@ -209,36 +188,6 @@ def check_order(planned: PlannedRanks, log: RankLog) -> OrderCheck:
     )
 
 
-class _Place(NamedTuple):
-    """A host of the plan and its name; None and what a host calls itself, with the hosts that this may be."""
-
-    at: int | None
-    name: str
-    candidates: tuple[int, ...] = ()
-
-
-def _host_of(
-    line: RankLine, finder: HostFinder, hosts: Sequence[Host], other_names: dict[str, str]
-) -> _Place:
-    """The host a rank runs on.
-
-    An address that is one host's alone goes before names: a cloned machine may still have another's name, and
-    the address is what was probed.
-    """
-    by_name, by_address = finder.find(line.names, line.addresses)
-    shown = (
-        " or ".join([*line.names[:3], *line.addresses[: 0 if line.names else 3]]) or "a host without a name"
-    )
-    both = by_name & by_address
-    for found in (both, by_address, by_name):
-        if len(found) == 1:
-            (at,) = found
-            if by_name and at not in by_name:
-                other_names[hosts[at].name] = shown
-            return _Place(at, hosts[at].name)
-    return _Place(None, shown, tuple(sorted(both or by_address or by_name)))
-
-
 def _notes(
     log: RankLog, size: int, sizes: tuple[int, ...], repeated: int, other_names: dict[str, str]
 ) -> list[str]:
@@ -267,7 +216,7 @@ def _notes(
     return notes
 
 
-def _cause(planned: PlannedRanks, where: dict[int, _Place]) -> str | None:
+def _cause(planned: PlannedRanks, where: dict[int, Place]) -> str | None:
     """The known order, other than the plan's, that the ranks are in; None if they are in none."""
     size = len(planned.places)
     if sorted(where) != list(range(size)):

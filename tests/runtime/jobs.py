@@ -101,3 +101,108 @@ def compare(
     if own.dtype.is_floating_point and elements:
         allowed = float(torch.finfo(own.dtype).eps) * ranks * 6 * ranks**0.5
     return same, error, allowed
+
+
+def all_reduce_with(rank: int, change: str, plan: SchedulePlan, victim: int, timeout_s: float) -> Any:
+    """Two all-reduces, in the second of which ``victim`` is lost: ``killed`` at some message, or ``stopped``.
+
+    (rank lost, its host, whether the tensor was refused afterwards) by each other rank.
+    """
+    import os
+    import signal
+
+    import torch
+
+    from netprobe.core.errors import RankLostError
+    from netprobe.runtime.executor import Executor
+
+    executor = Executor(plan, timeout_s=timeout_s)
+    executor.all_reduce(torch.ones(1000))
+    if rank == victim:
+        how, _, at = change.partition(" ")
+        left = [int(at or 0)]
+        receive = executor._lines._receive
+
+        def counted(*args: Any) -> Any:
+            if not left[0]:
+                os.kill(os.getpid(), signal.SIGKILL if how == "killed" else signal.SIGSTOP)
+            left[0] -= 1
+            return receive(*args)
+
+        executor._lines._receive = counted  # type: ignore[assignment]
+    tensor = torch.ones(1000)
+    try:
+        executor.all_reduce(tensor)
+    except RankLostError as error:
+        try:
+            executor.all_reduce(tensor)
+        except RankLostError:
+            return error.rank, error.host, True
+        return error.rank, error.host, False
+    return "no error"
+
+
+def train(rank: int, plan: Any, kind: str) -> list[float]:
+    """The largest difference of gradients to those of plain DistributedDataParallel, in each of three iterations."""
+    import contextlib
+
+    import torch
+    from torch.nn.parallel import DistributedDataParallel
+
+    from netprobe.runtime import ddp_hook
+
+    group = GROUPS[len(plan.order)]
+    dtype = torch.bfloat16 if kind == "bfloat16" else torch.float32
+
+    def made(hooked: bool) -> Any:
+        torch.manual_seed(0)
+        layers = [torch.nn.Linear(16, 32), torch.nn.Linear(32, 32), torch.nn.Linear(32, 4)]
+        model = torch.nn.Sequential(*layers).to(dtype)
+        wrapped = DistributedDataParallel(
+            model, process_group=group, bucket_cap_mb=0.002, find_unused_parameters=kind == "unused"
+        )
+        if hooked:
+            if kind not in _KEPT:
+                _KEPT[kind] = ddp_hook(plan, group, timeout_s=20)
+            wrapped.register_comm_hook(*_KEPT[kind])
+        return wrapped
+
+    models = [made(False), made(True)]
+    apart = []
+    for iteration in range(3):
+        torch.manual_seed(iteration * 100 + rank)
+        batches = [torch.randn(8, 16).to(dtype) for _ in range(2)]
+        for model in models:
+            model.zero_grad()
+            for number, batch in enumerate(batches):
+                waits = number == 0 and kind == "no_sync"
+                with model.no_sync() if waits else contextlib.nullcontext():
+                    used = model if kind != "unused" else lambda b, m=model: m(b)
+                    used(batch).float().pow(2).mean().backward()
+        pairs = zip(models[0].parameters(), models[1].parameters())
+        apart.append(max(float((a.grad - b.grad).abs().max()) for a, b in pairs))
+    return apart
+
+
+def refusals(rank: int, plan: Any, names: list[str]) -> tuple[str, tuple[int, ...], bool]:
+    """What an executor says where rank r is on host ``names[r]``; whether a hook with a fallback takes torch's own."""
+    import os
+    import warnings
+
+    from netprobe.core.errors import InputError
+    from netprobe.runtime import Executor, ddp_hook
+
+    os.environ["NETPROBE_HOST"] = names[rank]
+    group = GROUPS[len(names)]
+    try:
+        try:
+            Executor(plan, group, timeout_s=20)
+            said, ranks = "", ()
+        except InputError as error:
+            said, ranks = type(error).__name__, getattr(error, "ranks", ())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _, hook = ddp_hook(plan, group, fallback=True, timeout_s=20)
+        return said, ranks, hook.__name__ == "allreduce_hook"
+    finally:
+        del os.environ["NETPROBE_HOST"]

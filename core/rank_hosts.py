@@ -4,9 +4,39 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from netprobe.core.hosts import Host, is_ip_address
+
+
+@dataclass(frozen=True, kw_only=True)
+class Displaced:
+    """A rank that runs elsewhere. ``actual`` is a host of the plan, or what a host that is not in it calls itself."""
+
+    rank: int
+    planned: str
+    actual: str
+    in_plan: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ambiguous:
+    """A rank whose names match several hosts of the plan: ``said`` is what it calls its host."""
+
+    rank: int
+    planned: str
+    said: str
+    hosts: tuple[str, ...]
+
+
+class Place(NamedTuple):
+    """A host of the plan and its name; None and what a host calls itself, with the hosts that this may be."""
+
+    at: int | None
+    name: str
+    candidates: tuple[int, ...] = ()
 
 
 class HostFinder:
@@ -43,6 +73,30 @@ class HostFinder:
             short = [self._kinds[3].get(_short(word), set()) for word in words]
             found = set().union(*(hosts for hosts in short if len(hosts) == 1)) or set().union(*short)
         return found, set().union(*(self._addresses.get(_normal(word), set()) for word in by_address))
+
+
+def host_of(
+    names: Sequence[str],
+    addresses: Sequence[str],
+    finder: HostFinder,
+    hosts: Sequence[Host],
+    other_names: dict[str, str],
+) -> Place:
+    """The host that a rank with these names and addresses runs on.
+
+    An address that is one host's alone goes before names: a cloned machine may still have another's name, and
+    the address is what was probed; ``other_names`` then gets what such a host calls itself.
+    """
+    by_name, by_address = finder.find(names, addresses)
+    shown = " or ".join([*names[:3], *addresses[: 0 if names else 3]]) or "a host without a name"
+    both = by_name & by_address
+    for found in (both, by_address, by_name):
+        if len(found) == 1:
+            (at,) = found
+            if by_name and at not in by_name:
+                other_names[hosts[at].name] = shown
+            return Place(at, hosts[at].name)
+    return Place(None, shown, tuple(sorted(both or by_address or by_name)))
 
 
 def target_host(target: str) -> str:

@@ -1,0 +1,53 @@
+"""A small model trained by DistributedDataParallel, its gradients averaged as a plan says.
+
+    torchrun --nnodes 8 --nproc-per-node 1 --rdzv-backend c10d --rdzv-endpoint HOST:PORT examples/train_ddp.py plan.json
+    srun --ntasks-per-node 1 python examples/train_ddp.py plan.json
+    mpirun -x MASTER_ADDR -x MASTER_PORT python examples/train_ddp.py plan.json
+
+With srun and mpirun, MASTER_ADDR and MASTER_PORT must be set. The two lines of netprobe are marked.
+"""
+
+import os
+import sys
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+import netprobe.runtime
+
+
+def main(plan: str) -> None:
+    """Train for a few iterations; rank 0 prints the loss."""
+    # srun and mpirun have names of their own for what torch reads.
+    for ours, theirs in (("RANK", ("SLURM_PROCID", "OMPI_COMM_WORLD_RANK")),
+                         ("WORLD_SIZE", ("SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE"))):  # fmt: skip
+        for name in theirs:
+            if name in os.environ:
+                os.environ.setdefault(ours, os.environ[name])
+    dist.init_process_group("gloo", **netprobe.runtime.reorder(plan))  # 1: ranks in the plan's order
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 10))
+    wrapped = DistributedDataParallel(model)
+    wrapped.register_comm_hook(*netprobe.runtime.ddp_hook(plan))  # 2: gradients as the plan says
+    optimizer = torch.optim.SGD(wrapped.parameters(), lr=0.1)
+    torch.manual_seed(1 + dist.get_rank())
+    loss = torch.zeros(())
+    for _ in range(10):
+        inputs = torch.randn(32, 64)
+        loss = torch.nn.functional.cross_entropy(wrapped(inputs), inputs[:, :10].argmax(1))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    weights = torch.cat([p.detach().view(-1) for p in model.parameters()])
+    first = weights.clone()
+    dist.broadcast(first, 0)
+    print(
+        f"rank {dist.get_rank()} loss {loss.item():.3f} same weights {torch.equal(first, weights)}",
+        flush=True,
+    )
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,115 @@
+"""Plans in DistributedDataParallel: a communication hook, and ranks in a plan's order.
+
+dist.init_process_group("gloo", **netprobe.runtime.reorder("plan.json"))
+model = DistributedDataParallel(model)
+model.register_comm_hook(*netprobe.runtime.ddp_hook("plan.json"))
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from netprobe.core.documents.plan import Plan
+from netprobe.core.errors import InputError, WrongWorldError
+from netprobe.core.hosts import Host
+from netprobe.runtime.collective import collective_of
+from netprobe.runtime.executor import Executor
+from netprobe.runtime.world import MOST_SHOWN, check_reports, exchange, own_report, places
+
+Hook = Callable[[Any, Any], Any]
+REPORT_S = 300.0
+
+
+def ddp_hook(
+    plan: Plan | Path | str | None,
+    group: Any = None,
+    *,
+    fallback: bool = False,
+    timeout_s: float = 300.0,
+) -> tuple[Any, Hook]:
+    """(state, hook) for ``DistributedDataParallel.register_comm_hook``: gradients are averaged as ``plan`` says.
+
+    ``group`` is the one given to DistributedDataParallel. The state is the `Executor`. Raises InputError without a
+    plan, and WrongWorldError where the ranks are not those of the plan; with ``fallback`` it warns, and the hook is
+    torch's own all-reduce.
+    """
+    try:
+        if plan is None:
+            raise InputError("there is no plan: give a plan document or its path")
+        executor = Executor(plan, group, timeout_s=timeout_s)
+        if not executor.collective.all_reduces:
+            raise InputError(
+                f"the plan is no all-reduce among all ranks: {executor.collective.schedule.name}"
+            )
+    except InputError as error:
+        if not fallback:
+            raise
+        warnings.warn(
+            f"gradients are averaged by torch's own all-reduce: {error}", RuntimeWarning, stacklevel=2
+        )
+        from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+
+        return group, allreduce_hook
+    return executor, average
+
+
+def average(executor: Executor, bucket: Any) -> Any:
+    """Start the average of a bucket of gradients; a future of the tensor.
+
+    Gradients are divided before they are added, as DistributedDataParallel does, so that sums in float16 stay in range.
+    """
+    tensor = bucket.buffer()
+    return executor.all_reduce(tensor.div_(executor.collective.ranks), async_op=True).get_future()
+
+
+# torch compares a hook's annotations with its own classes, and takes a hook without any.
+average.__annotations__.clear()
+
+
+def reorder(plan: Plan | Path | str, *, timeout_s: float = REPORT_S) -> dict[str, Any]:
+    """Arguments of ``init_process_group`` (store, rank, world_size) that give each process its host's rank in the plan.
+
+    Call it on every rank, before the process group is made, where the launcher has set RANK, WORLD_SIZE, MASTER_ADDR
+    and MASTER_PORT; RANK is set anew. Raises InputError, and WrongWorldError where the ranks' hosts are not the plan's.
+    """
+    import torch.distributed as dist
+
+    if dist.is_initialized():
+        raise InputError("the process group is made already: call reorder before init_process_group")
+    fault, digest = "", ""
+    hosts: tuple[Host, ...] = ()
+    try:
+        collective = collective_of(plan)
+        hosts, digest = collective.hosts, collective.digest
+    except InputError as error:
+        fault = str(error)
+    store, rank, size = next(iter(dist.rendezvous("env://")))
+    own = own_report(plan=digest, fault=fault)
+    reports = exchange(dist.PrefixStore("netprobe/reorder", store), rank, size, own, timeout_s)
+    check_reports(reports)
+    if size != len(hosts):
+        raise WrongWorldError(
+            f"{size} ranks run, and the plan is for {len(hosts)}: plan for the hosts of this job"
+        )
+    found = places(hosts, reports)
+    taken: dict[int, int] = {}
+    wrong = []
+    for other, (at, _) in enumerate(found):
+        if at is None or at in taken:
+            wrong.append(other)
+        else:
+            taken[at] = other
+    if wrong:
+        shown = "; ".join(f"rank {other} on {found[other][1]}" for other in wrong[:MOST_SHOWN])
+        raise WrongWorldError(
+            "the plan has one rank on each of its hosts, and these are on none of them, or on one that has a rank "
+            f"already: {shown}",
+            ranks=wrong,
+        )
+    mine = found[rank][0]
+    os.environ["RANK"] = str(mine)
+    return {"store": dist.PrefixStore("netprobe/ranks", store), "rank": mine, "world_size": size}

@@ -1,0 +1,26 @@
+"""A rank that is killed or stopped: every other rank says which, in time, and goes no further."""
+
+from __future__ import annotations
+
+import pytest
+
+from netprobe.plan.schedule.builders import build
+from tests.runtime import jobs
+from tests.runtime.pool import Pool
+
+RANKS, VICTIM = 4, 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", ["killed 0", "killed 4", "stopped 0"])
+def test_every_other_rank_names_the_lost_one(change: str) -> None:
+    pool = Pool(RANKS)
+    try:
+        plan = jobs.plan_of(build("chunked-ring", RANKS))
+        for rank in range(RANKS):
+            pool.pipes[rank].send((jobs.all_reduce_with, (change, plan, VICTIM, 3.0)))
+        found = pool.answers([rank for rank in range(RANKS) if rank != VICTIM])
+        assert found == [(VICTIM, f"h{VICTIM}", True)] * (RANKS - 1)
+    finally:
+        pool.processes[VICTIM].kill()
+        pool.close()
