@@ -206,22 +206,31 @@ def _operations(
     receives = [i for i, m in enumerate(messages) if m.kind == RECEIVE]
     waiting, readers = _dependents(messages, after)
     state = _State(messages, after)
+    # Receives first: a message whose receive is posted leaves at once.
+    for i in receives[:window]:
+        state.post(i, -1, must=False, room=window, waits=False)
     for i, message in enumerate(messages):
         if message.kind == SEND and not waiting[i]:
             state.send(i)
     for place, now in enumerate(receives):
         step = messages[now].step
         whole = step in exchanges
-        for ahead in range(place, len(receives)):
-            same = whole and messages[receives[ahead]].step == step
-            if ahead >= place + window and not same:
+        near = []
+        for i in receives[place:]:
+            same = whole and messages[i].step == step
+            if len(near) >= window and not same:
                 break
-            state.post(receives[ahead], now, must=ahead == place or same, room=window)
+            near.append((i, same or i == now))
+        for i, must in near:
+            state.post(i, now, must=must, room=window, waits=must)
         state.take(now)
         for send in readers.get(now, ()):
             waiting[send] -= 1
             if not waiting[send]:
                 state.send(send)
+        # Only now, so that nothing above waited for a peer to read what was sent.
+        for i, _ in near[1:]:
+            state.post(i, now, must=False, room=window, waits=True)
     state.finish()
     return state.operations, state.slots
 
@@ -257,8 +266,11 @@ class _State:
         self._unread[i] = None
         self.operations.append(Operation(SEND_NOW, i))
 
-    def post(self, i: int, now: int, *, must: bool, room: int) -> None:
-        """Post receive ``i`` while the rank is at ``now``, where that is possible already."""
+    def post(self, i: int, now: int, *, must: bool, room: int, waits: bool) -> None:
+        """Post receive ``i`` while the rank is at ``now``, where that is possible already.
+
+        ``waits``: also where it must first wait until what was sent from there has been read.
+        """
         if i in self._slot:
             return
         slot = -1
@@ -274,6 +286,8 @@ class _State:
             for earlier in self._after[i]:
                 if earlier not in self._taken and (self._messages[earlier].kind == RECEIVE or earlier > now):
                     return
+            if not waits and any(earlier in self._unread for earlier in self._after[i]):
+                return
             self._wait_read(i)
         self._slot[i] = slot
         self.operations.append(Operation(POST, i, slot))
