@@ -215,7 +215,7 @@ def _operations(
     for place, now in enumerate(receives):
         step = messages[now].step
         whole = step in exchanges
-        near = []
+        near: list[tuple[int, bool]] = []
         for i in receives[place:]:
             same = whole and messages[i].step == step
             if len(near) >= window and not same:
