@@ -240,6 +240,34 @@ def set_aside(info: SerializationInfo, value: Any) -> Any:
     return {ready.key: len(ready.parts) - 1}
 
 
+def put_beside(side: SideFile, array: NDArray[Any], key: str | None = None) -> dict[str, Any]:
+    """Hand ``array`` to the side file; what stands in the document for it (`load_array` reads it back).
+
+    ``key`` is its name there: the start of its digest where none is given.
+    """
+    digest = array_digest(array)
+    key = digest[:16] if key is None else key
+    side.arrays[key] = array
+    return {"npz": side.name, "key": key, "sha256": digest, "shape": list(array.shape)}
+
+
+def rows_schema(description: str, cell: dict[str, Any]) -> dict[str, Any]:
+    """JSON schema of rows of ``cell``, or of the reference that `put_beside` gives."""
+    text = {"type": "string"}
+    shape = {"type": "array", "items": {"type": "integer"}}
+    return {
+        "description": description,
+        "anyOf": [
+            {"type": "array", "items": {"type": "array", "items": cell}},
+            {
+                "type": "object",
+                "properties": {"npz": text, "key": text, "sha256": text, "shape": shape},
+                "required": ["npz", "key", "sha256", "shape"],
+            },
+        ],
+    }
+
+
 def _serialize(array: FloatMatrix, info: SerializationInfo) -> Any:
     context = info.context or {}
     side = context.get("side")
@@ -250,31 +278,13 @@ def _serialize(array: FloatMatrix, info: SerializationInfo) -> Any:
         if ready.canonical:
             return ready.stand_in("[[" + "],[".join(row_texts(rounded(array), ",")) + "]]")
         return set_aside(info, row_texts(rounded(array), ", "))
-    digest = array_digest(array)
-    key = digest[:16]
-    side.arrays[key] = array
-    return {"npz": side.name, "key": key, "sha256": digest, "shape": list(array.shape)}
+    return put_beside(side, array)
 
 
-_SCHEMA = {
-    "description": "[src][dst] in the order of hosts[]; null is a missing cell",
-    "anyOf": [
-        {
-            "type": "array",
-            "items": {"type": "array", "items": {"anyOf": [{"type": "number"}, {"type": "null"}]}},
-        },
-        {
-            "type": "object",
-            "properties": {
-                "npz": {"type": "string"},
-                "key": {"type": "string"},
-                "sha256": {"type": "string"},
-                "shape": {"type": "array", "items": {"type": "integer"}},
-            },
-            "required": ["npz", "key", "sha256", "shape"],
-        },
-    ],
-}
+_SCHEMA = rows_schema(
+    "[src][dst] in the order of hosts[]; null is a missing cell",
+    {"anyOf": [{"type": "number"}, {"type": "null"}]},
+)
 
 Matrix = Annotated[
     FloatMatrix, PlainValidator(_validate), PlainSerializer(_serialize), WithJsonSchema(_SCHEMA)

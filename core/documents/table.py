@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import PlainSerializer, PlainValidator, SerializationInfo, ValidationInfo, WithJsonSchema
 
-from netprobe.core.documents.matrix import array_digest, load_array, set_aside
+from netprobe.core.documents.matrix import load_array, put_beside, rows_schema, set_aside
 
 IntTable = NDArray[np.int64]
 INLINE_ROWS = 4096
@@ -61,27 +61,10 @@ def _serialize(array: IntTable, info: SerializationInfo) -> Any:
     if len(array) <= INLINE_ROWS or side is None:
         return set_aside(info, array.tolist())
     small = array.astype(np.int32) if not array.size or abs(array).max() < 1 << 31 else array
-    digest = array_digest(small)
-    side.arrays[digest[:16]] = small
-    return {"npz": side.name, "key": digest[:16], "sha256": digest, "shape": list(array.shape)}
+    return put_beside(side, small)
 
 
-_SCHEMA = {
-    "description": "rows of whole numbers; many rows are an array in the side file",
-    "anyOf": [
-        {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
-        {
-            "type": "object",
-            "properties": {
-                "npz": {"type": "string"},
-                "key": {"type": "string"},
-                "sha256": {"type": "string"},
-                "shape": {"type": "array", "items": {"type": "integer"}},
-            },
-            "required": ["npz", "key", "sha256", "shape"],
-        },
-    ],
-}
+_SCHEMA = rows_schema("rows of whole numbers; many rows are an array in the side file", {"type": "integer"})
 
 Table = Annotated[IntTable, PlainValidator(_validate), PlainSerializer(_serialize), WithJsonSchema(_SCHEMA)]
 """A field of a document: a read-only (R, C) int64 array in memory."""

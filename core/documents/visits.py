@@ -25,7 +25,7 @@ from pydantic import (
 )
 
 from netprobe.core.documents.document import Record, canonical_text, dump, validation_text
-from netprobe.core.documents.matrix import array_digest, load_array, rounded, set_aside
+from netprobe.core.documents.matrix import load_array, put_beside, rounded, set_aside
 
 INLINE_VISITS = 1 << 14
 NUMBERS: dict[str, Any] = {
@@ -306,12 +306,7 @@ def _serialize(table: VisitTable, info: SerializationInfo) -> Any:
         "text_bytes": np.frombuffer(b"".join(encoded), dtype=np.uint8),
         "text_ends": np.cumsum([len(text) for text in encoded], dtype=np.int64),
     }
-    references = {}
-    for name, array in arrays.items():
-        digest = array_digest(array)
-        key = f"visits_{name}"
-        side.arrays[key] = array
-        references[name] = {"npz": side.name, "key": key, "sha256": digest, "shape": list(array.shape)}
+    references = {name: put_beside(side, array, f"visits_{name}") for name, array in arrays.items()}
     return {"count": len(table), "columns": references}
 
 
