@@ -7,6 +7,7 @@
     world.py        which host each rank is on, compared with the plan
     ddp.py          a communication hook of DistributedDataParallel; ranks in a plan's order
     executor.py     collectives of a plan in a training job
+    ds_sync/        a trainer that averages parameters in groups that change, as a plan of kind ``ds_sync`` says
     scripts/        stand-alone scripts, one process on each host, each for one collective library
 
 Nothing in scripts/ imports the rest. torch is imported when an executor is made, not by ``import netprobe.runtime``.
@@ -29,6 +30,9 @@ _HOMES = {
     "ddp_hook": "netprobe.runtime.ddp",
     "reorder": "netprobe.runtime.ddp",
 }
+
+__all__ += ["DSSync", "Ensemble"]
+_HOMES |= {"DSSync": "netprobe.runtime.ds_sync.trainer", "Ensemble": "netprobe.runtime.ds_sync.finish"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,41 @@
+"""A small model trained by DS-Sync: each host averages its parameters with others in turn, as a plan says.
+
+    netprobe plan ds-sync map.json --out plan.json
+    torchrun --nnodes 8 --nproc-per-node 1 --rdzv-backend c10d --rdzv-endpoint HOST:PORT \\
+        examples/train_ds_sync.py plan.json
+
+A host whose name is not that of the plan says so by NETPROBE_HOST. The lines of netprobe are marked.
+"""
+
+import sys
+
+import torch
+import torch.distributed as dist
+
+from netprobe.runtime import DSSync, Ensemble
+
+
+def main(plan: str) -> None:
+    """Train for a few iterations; each rank prints its loss and the sum of its model."""
+    dist.init_process_group("gloo")
+    model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 10))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    sync = DSSync(
+        model, optimizer, plan, overlap=True, ensemble=Ensemble(factor=0.9)
+    )  # 1: averages as planned
+    torch.manual_seed(1 + dist.get_rank())
+    loss = torch.zeros(())
+    for _ in range(10):
+        inputs = torch.randn(32, 64)
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(inputs), inputs[:, :10].argmax(1))
+        loss.backward()
+        sync.step()  # 2: in place of optimizer.step()
+    sync.finish()  # 3: one model on all ranks
+    total = sum(float(p.detach().double().sum()) for p in model.parameters())
+    print(f"rank {dist.get_rank()} loss {loss.item():.3f} model {total!r}", flush=True)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
