@@ -3,6 +3,7 @@
     collective.py   a plan as a proved program
     tape.py         what one rank does for one buffer size, as a fixed list of operations
     lines.py        messages over torch.distributed
+    batches.py      messages in batches of a step, as NCCL wants them
     faults.py       a rank that is lost: which one, told to the others
     world.py        which host each rank is on, compared with the plan
     ddp.py          a communication hook of DistributedDataParallel; ranks in a plan's order

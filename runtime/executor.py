@@ -22,6 +22,7 @@ from typing import Any, Literal
 
 from netprobe.core.documents.plan import Plan
 from netprobe.core.errors import InputError, RankLostError, WrongWorldError
+from netprobe.runtime.batches import Batches
 from netprobe.runtime.collective import Collective, collective_of
 from netprobe.runtime.faults import Faults
 from netprobe.runtime.lines import Lines, MessageError, meeting
@@ -99,6 +100,8 @@ class Executor:
         self._settings = settings or Settings()
         self._names = [host.name for host in self.collective.hosts]
         self._tapes: dict[tuple[int, int], Tape] = {}
+        self._group = group
+        self._batches = _batches(group, self.collective)
         self._lines = Lines(members, self.rank, self.collective.program.channels, timeout_s)
         self._faults = Faults(self.rank, self._names, timeout_s, self._lines.store)
         self._lock = threading.Lock()
@@ -128,6 +131,13 @@ class Executor:
         self._check(tensor, op)
         if self._lost is not None:
             raise self._lost
+        if async_op and tensor.device.type == "cuda":
+            # Nothing here waits for the GPU: the work is queued on the current stream.
+            import torch
+
+            future: Any = torch.futures.Future(devices=[tensor.device])
+            future.set_result(self._reduce(tensor, op))
+            return Pending(future)
         if async_op:
             return Pending(self._enqueue(lambda: self._reduce(tensor, op)))
         if self._open_jobs:
@@ -168,6 +178,7 @@ class Executor:
             )
         self.drain()
         self.collective = made
+        self._batches = _batches(self._group, made)
         self._tapes.clear()
 
     def breakdown(self) -> Breakdown:
@@ -197,8 +208,11 @@ class Executor:
     def _check(self, tensor: Any, op: str) -> None:
         if op not in ("sum", "mean"):
             raise InputError(f"op {op!r}: sum and mean are known")
-        if tensor.device.type != "cpu":
-            raise InputError(f"a tensor on {tensor.device}: Gloo reduces tensors in the CPU's memory")
+        if tensor.device.type != "cpu" and (tensor.device.type != "cuda" or self._batches is None):
+            raise InputError(
+                f"a tensor on {tensor.device}: a tensor in the CPU's memory is needed, or a process group over NCCL "
+                "and a plan that is safe under issue order"
+            )
         if tensor.is_sparse or tensor.dtype.is_complex or str(tensor.dtype) == "torch.bool":
             raise InputError(f"a tensor of {tensor.dtype}, {tensor.layout}: real dense numbers are needed")
         if op == "mean" and not tensor.dtype.is_floating_point:
@@ -227,7 +241,11 @@ class Executor:
         began = perf_counter()
         told = self._breakdown
         told.compute_s += began - self._left
-        if flat.numel():
+        if flat.numel() and flat.is_cuda:
+            assert self._batches is not None
+            self._batches.run(self._tape(flat.numel(), flat.element_size()), flat)
+            told.wire_s += perf_counter() - began
+        elif flat.numel():
             tape = self._tape(flat.numel(), flat.element_size())
             try:
                 parts = self._lines.run(tape, flat, adds=adds)
@@ -283,6 +301,16 @@ class Executor:
         self._open_jobs += 1
         self._jobs.put(job)
         return future
+
+
+def _batches(group: Any, collective: Collective) -> Batches | None:
+    """For tensors on GPUs: over the caller's own group, where it has NCCL and the plan is safe there."""
+    import torch
+    import torch.distributed as dist
+
+    if not torch.cuda.is_available() or "nccl" not in str(dist.get_backend_config(group)):
+        return None
+    return Batches(group or dist.group.WORLD) if collective.proof.issue_order else None
 
 
 def _agreed(plan: Plan | Path | str, members: Sequence[int], rank: int, timeout_s: float) -> Collective:

@@ -206,3 +206,65 @@ def refusals(rank: int, plan: Any, names: list[str]) -> tuple[str, tuple[int, ..
         return said, ranks, hook.__name__ == "allreduce_hook"
     finally:
         del os.environ["NETPROBE_HOST"]
+
+
+def batched(rank: int, recipe: tuple[Any, ...], elements: int) -> bool:
+    """Whether a tape in batches gives the bits that the executor gives."""
+    import torch
+
+    from netprobe.runtime.batches import Batches
+
+    executor = executor_for(recipe, 4096, 4)
+    tensor = values(rank, elements, "float32", 3)
+    twin = tensor.clone()
+    executor.all_reduce(tensor)
+    Batches(GROUPS[executor.collective.ranks]).run(executor._tape(elements, 4), twin)
+    return bool(torch.equal(tensor, twin))
+
+
+def odd_tensors(rank: int, recipe: tuple[Any, ...]) -> list[str]:
+    """What is wrong with the sums of strided tensors, of several that are started at once, and with refusals."""
+    import torch
+
+    from netprobe.core.errors import InputError
+
+    executor = executor_for(recipe, 4096, 4)
+    ranks = executor.collective.ranks
+    wrong = []
+    base = torch.full((20, 30), float(rank))
+    strided = base.t()[::2]
+    executor.all_reduce(strided)
+    total = ranks * (ranks - 1) / 2
+    if not (base[:, ::2] == total).all() or not (base[:, 1::2] == rank).all():
+        wrong.append("strided")
+    several = [torch.full((1000 * i,), float(rank)) for i in range(4)]
+    pending = [executor.all_reduce(one, async_op=True) for one in several]
+    futures = [work.get_future().then(lambda done: done.value().sum()) for work in pending]
+    if [float(f.wait()) for f in futures] != [1000 * i * total for i in range(4)]:
+        wrong.append("several")
+    try:
+        executor.all_reduce(torch.ones(3, dtype=torch.int32), "mean")
+        wrong.append("mean of whole numbers")
+    except InputError:
+        pass
+    before = executor.breakdown().collectives
+    told = executor.exchange(10_000)
+    if told.collectives != 1 or executor.breakdown().collectives != before + 1 or told.wire_s <= 0:
+        wrong.append("exchange")
+    return wrong
+
+
+def scattered(rank: int, recipe: tuple[Any, ...], elements: int) -> bool:
+    """Whether the chunks that this rank is owed by a reduce-scatter hold the sum."""
+    import torch
+    import torch.distributed as dist
+
+    executor = executor_for(recipe, 4096, 4)
+    schedule = executor.collective.schedule
+    tensor = torch.arange(elements, dtype=torch.int64) * (rank + 1)
+    expected = tensor.clone()
+    executor.run(tensor)
+    dist.all_reduce(expected, group=GROUPS[schedule.ranks])
+    at = schedule.boundaries(elements)
+    owed = [(first, last) for owner, first, last, _ in schedule.contract.owed() if owner == rank]
+    return all(torch.equal(tensor[at[a] : at[b]], expected[at[a] : at[b]]) for a, b in owed)

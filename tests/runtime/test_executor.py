@@ -60,3 +60,17 @@ def test_any_plan_size_and_dtype_reduces_as_torch_does(
 ) -> None:
     op = "mean" if mean and "int" not in dtype else "sum"
     check(pool, recipe, elements, dtype, op, settings)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_batches_of_a_step_give_the_same_bits(pool: Pool, name: str) -> None:
+    assert all(pool.run(jobs.batched, (name, 4, 2, 2), 5_003, ranks=4))
+
+
+def test_strided_tensors_several_at_once_and_refusals(pool: Pool) -> None:
+    assert pool.run(jobs.odd_tensors, ("2lha", [[0, 1], [2, 3]], 8, 2), ranks=4) == [[]] * 4
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 5])
+def test_a_reduce_scatter_leaves_each_rank_its_chunks(pool: Pool, ranks: int) -> None:
+    assert all(pool.run(jobs.scattered, ("reduce-scatter", ranks, 1, 2), 1_003, ranks=ranks))
