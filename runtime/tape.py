@@ -90,7 +90,7 @@ def fine_bounds(bounds: Ints, cuts: int) -> Ints:
 class Settings:
     """How messages are made: their size, and how many receives a rank posts ahead."""
 
-    message_bytes: int = 1 << 20
+    message_bytes: int = 1 << 21
     window: int = 8
 
 
