@@ -1,0 +1,134 @@
+"""dstraining: seconds of an iteration's averages over 8 lab hosts: DS-Sync, all-reduce, hierarchical, gossip."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from _tables import heading, table
+
+from netprobe.core.documents.document import write_document
+from netprobe.core.documents.ds_sync_plan import AveragingIteration, DsSyncPlan
+from netprobe.core.hosts import Host
+from netprobe.lab import parse_spec, temporary
+from netprobe.plan.ds_sync.consensus import eigenvalue_of, rho_of, steps_until_close
+from netprobe.plan.ds_sync.patterns import make_pattern
+
+RANK = Path(__file__).with_name("_averaging_rank.py")
+CASES: dict[str, tuple[list[int], str, list[int]]] = {
+    "4+4, clean": ([4, 4], "", []),
+    "4+4, a flow on the uplink": ([4, 4], "{src: rack0/3, dst: rack1/3, rate: RATE}", []),
+    "5+3, a flow on the uplink and a host": ([5, 3], "{src: rack0/4, dst: rack1/2, rate: RATE}", [4]),
+}
+"""Racks, background flows, and the plan's contended hosts."""
+
+
+def plan_of(names: Sequence[str], sizes: Sequence[int], contended: Sequence[int]) -> DsSyncPlan:
+    """The pattern for hosts rack by rack."""
+    ends = [sum(sizes[:i]) for i in range(len(sizes) + 1)]
+    racks = [list(range(ends[i], ends[i + 1])) for i in range(len(sizes))]
+    pattern = make_pattern(racks, (), contended)
+    rho = rho_of(pattern, len(names))
+    return DsSyncPlan(
+        hosts=[Host(name=name) for name in names],
+        seed=0,
+        racks=[[names[h] for h in rack] for rack in racks],
+        contended_hosts=[names[h] for h in contended],
+        pattern=[
+            AveragingIteration(
+                groups=[[names[h] for h in group] for group in one.groups],
+                leaders=[names[h] for h in one.leaders],
+            )
+            for one in pattern
+        ],
+        pattern_length=len(pattern),
+        adjust_every_iterations=1_000_000,
+        rho=rho,
+        rho_per_iteration=rho ** (1 / len(pattern)),
+        eigenvalue=eigenvalue_of(pattern, len(names)),
+        iterations_to_a_thousandth=steps_until_close(rho, len(pattern)),
+    )
+
+
+def run(case: str, options: argparse.Namespace) -> dict[str, list[float]]:
+    """Seconds of each method's iterations on the lab of a case."""
+    sizes, flow, contended = CASES[case]
+    text = (
+        f"name: dst\nracks: {sizes}\ndelay_inside: 50us\ndelay_between: 150us\n"
+        f"host_rate: {options.rate}\nuplink_rate: {options.rate}\n"
+    )
+    if flow:
+        text += f"background:\n- {flow.replace('RATE', options.background)}\n"
+    with temporary(parse_spec(text, source=case), seed=1) as lab, tempfile.TemporaryDirectory() as folder:
+        by_rack = sorted(
+            (host for host in lab.hosts if host.rack is not None), key=lambda host: host.rack or 0
+        )
+        plan = Path(folder) / "plan.json"
+        write_document(plan_of([host.name for host in by_rack], sizes, contended), plan)
+        ranks = [
+            subprocess.Popen(
+                lab.exec_argv(host.name, [
+                    "env", f"NETPROBE_HOST={host.name}", sys.executable, str(RANK), str(rank), str(len(by_rack)),
+                    str(by_rack[0].address), "29511", host.address, str(plan), str(options.rounds),
+                    str(options.size // 4),
+                ]),
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for rank, host in enumerate(by_rack)
+        ]  # fmt: skip
+        try:
+            out, _ = ranks[0].communicate(timeout=options.most)
+        finally:
+            for process in ranks:
+                process.kill()
+                process.wait()
+    seconds: dict[str, list[float]] = json.loads(out.splitlines()[-1])
+    return seconds
+
+
+def main() -> None:
+    """A row for each case."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rate", default="50Mbit/s")
+    parser.add_argument("--background", default="25Mbit/s")
+    parser.add_argument("--size", type=int, default=1 << 20)
+    parser.add_argument("--cases", default=";".join(CASES), help="some of them, with ; between")
+    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--most", type=float, default=150, help="seconds for a case")
+    options = parser.parse_args()
+    heading(
+        f"An iteration's averages of {options.size >> 10} KB, 8 hosts at {options.rate}, flow {options.background}"
+    )
+    rows = []
+    for case in options.cases.split(";"):
+        medians = {name: statistics.median(times) for name, times in run(case, options).items()}
+        best = min(value for name, value in medians.items() if name != "DS-Sync")
+        rows.append([
+            case, *(f"{1000 * value:.0f} ms" for value in medians.values()),
+            f"{medians['all-reduce (DDP)'] / medians['DS-Sync']:.2f}", f"{best / medians['DS-Sync']:.2f}",
+        ])  # fmt: skip
+    table(
+        [
+            "case",
+            "DS-Sync",
+            "all-reduce (DDP)",
+            "hierarchical",
+            "gossip",
+            "DDP / DS-Sync",
+            "best other / DS-Sync",
+        ],
+        rows,
+    )
+    print(f"load of the machine: {', '.join(f'{load:.1f}' for load in os.getloadavg())}")
+
+
+if __name__ == "__main__":
+    main()
