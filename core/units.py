@@ -71,8 +71,14 @@ def parse_size_bytes(text: str) -> int:
     match = _SIZE.fullmatch(text)
     unit = _SIZE_UNITS.get(match[2]) if match else None
     if match is None or unit is None:
+        number = text.strip()
+        if number.isascii() and number.isdigit() and len(number) <= 13:
+            raise InputError(f"size {text!r} has no unit: {number}B is bytes, {number}MB is megabytes")
+        known = {name.lower(): name for name in _SIZE_UNITS}
+        like = known.get(match[2].lower()) if match else None
         raise InputError(
-            f"size {text!r}: a number and one of {', '.join(_SIZE_UNITS)} is needed, such as 100MB"
+            f"size {text!r}: a number and one of {', '.join(_SIZE_UNITS)} is needed, such as "
+            f"{match[1] + like if match and like else '100MB'}"
         )
     return round(float(match[1]) * unit)
 
@@ -145,6 +151,17 @@ def size_text(size_bytes: float) -> str:
     return f"{size_bytes:.0f} B"
 
 
+def rough_size_text(size_bytes: float) -> str:
+    """Two digits, for what is only estimated: ``1234567`` -> ``1.2 MB``, ``987654`` -> ``990 kB``."""
+    return size_text(_two_digits(size_bytes))
+
+
+def rough_rate_text(bytes_per_s: float) -> str:
+    """Two digits, for what is only estimated: ``12.34e6`` -> ``99 Mbit/s``."""
+    number, unit = rate_text(_two_digits(8 * bytes_per_s) / 8).split()
+    return f"{float(number):g} {unit}"
+
+
 def count(number: int, noun: str, plural: str | None = None) -> str:
     """``3 hosts``, ``1 host``."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
@@ -166,6 +183,10 @@ def _number_and_unit(text: object, wanted: str) -> tuple[float, str]:
         shown = repr(text) if isinstance(text, (str, int, float)) else type(text).__name__
         raise InputError(f"{shown[:64]} is not {wanted}: a number and its unit")
     return float(match[1]), match[2]
+
+
+def _two_digits(value: float) -> float:
+    return float(f"{value:.1e}")
 
 
 def _three_digits(value: float) -> str:

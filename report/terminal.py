@@ -21,6 +21,10 @@ from netprobe.report.missing import missing_lines
 
 SHADES = " ░▒▓█"
 ASCII_SHADES = " .+*#"
+DOTS = ".."
+"""After a name that stands for more hosts, or that is cut."""
+LABEL = 20
+"""The most columns for a name."""
 MISSING = "·"
 ASCII_MISSING = "?"
 PROVEN = 1e-6
@@ -47,12 +51,15 @@ def heat_map(scan: Scan, map_: Map, *, width: int, encoding: str = "utf-8") -> R
     order = [index[map_.hosts[i].name] for i in group_order(map_)]
     cells = _measured(scan, map_)[np.ix_(order, order)]
     names = [scan.hosts[i].name for i in order]
-    label = min(max(len(n) for n in names), 20)
-    room = max(8, (width - label - 3) // 2)
-    step = -(-len(order) // room)
+    longest = max(len(n) for n in names)
+    label = min(longest, LABEL)
+    if len(order) > _room(width, label):
+        # The dots may narrow the picture by a column: what is shrunken for them stays shrunken.
+        label = min(longest + len(DOTS), LABEL)
+    step = -(-len(order) // _room(width, label))
     if step > 1:
         cells = _shrink(cells, step)
-        names = [f"{names[i]}.." for i in range(0, len(names), step)]
+        names = [f"{names[i]:.{label - len(DOTS)}}{DOTS}" for i in range(0, len(names), step)]
     known = cells[~np.isnan(cells)]
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
     what, show = (_rtt(scan), seconds_text) if map_.grouped_by == "rtt" else ("goodput", _goodput)
@@ -66,7 +73,7 @@ def heat_map(scan: Scan, map_: Map, *, width: int, encoding: str = "utf-8") -> R
         np.fill_diagonal(marks, -2)
     lines = []
     for name, row in zip(names, marks.tolist()):
-        line = Text(name[:label].ljust(label) + "  ")
+        line = Text((name if len(name) <= label else name[: label - len(DOTS)] + DOTS).ljust(label) + "  ")
         for mark, run in itertools.groupby(row):
             line.append(*_cells(mark, len(list(run)), shades, gap))
         lines.append(line)
@@ -77,6 +84,11 @@ def heat_map(scan: Scan, map_: Map, *, width: int, encoding: str = "utf-8") -> R
     if step > 1:
         legend.append(f"; each cell is the median of {step} x {step} links", style="dim")
     return Lines(*lines, legend)
+
+
+def _room(width: int, label: int) -> int:
+    """How many cells a row has beside its name."""
+    return max(8, (width - label - 3) // 2)
 
 
 def _rtt(scan: Scan) -> str:
@@ -213,7 +225,7 @@ def _compared(plan: OrderPlan) -> list[str]:
         if plan.cost_worst_s is not None:
             line += f"; most expensive found: {seconds_text(plan.cost_worst_s)}"
         if plan.gap is not None and plan.gap < PROVEN:
-            lines.append(f"{line}; on the map no order costs less")
+            lines.append(f"{line}; this order is a best one by the map: proved")
         else:
             gap = "" if plan.gap is None else f" (gap {plan.gap:.1%})"
             lines.append(f"{line}; no order is below {bound}{gap}")

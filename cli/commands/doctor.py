@@ -109,5 +109,6 @@ def _version(line: str | None) -> str:
 def _lacks(report: FleetReport) -> list[str]:
     lines = []
     for lack in report.lacks:
-        lines.append(f"missing on {listed(lack.hosts, NAMES_SHOWN)}: {lack.what}; it costs: {lack.costs}")
+        costs = f"{lack.costs[:1].upper()}{lack.costs[1:]}"
+        lines.append(f"{listed(lack.hosts, NAMES_SHOWN)}: {lack.what}. {costs}.")
     return lines or ["every host can be probed, and lacks nothing"]

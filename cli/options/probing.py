@@ -103,7 +103,7 @@ def show_estimate(estimate: ChainEstimate, output: Output) -> None:
 
 def show_phases(hosts: int, phases: Sequence[PhaseEstimate], output: Output, *, what: str = "") -> None:
     """The cost of the phases alone, for people and as JSON."""
-    from netprobe.core.units import count, rate_text, size_text
+    from netprobe.core.units import count, rough_rate_text, rough_size_text
 
     output.say(
         f"{count(hosts, 'host')}; nothing was started. {what}With all of them up, and the launch of the agents "
@@ -113,8 +113,8 @@ def show_phases(hosts: int, phases: Sequence[PhaseEstimate], output: Output, *, 
         rounds, links = ("tests", "flows") if phase.measurement == "capacity" else ("rounds", "links")
         output.say(
             f"{phase.measurement} ({phase.method}): {phase.rounds} {rounds}, {phase.links} {links}, at most "
-            f"{phase.links_at_once} at once: about {phase.seconds:.0f} s, {size_text(phase.bytes)}, at most "
-            f"{rate_text(phase.bytes_per_s)} in all"
+            f"{phase.links_at_once} at once: about {phase.seconds:.0f} s, {rough_size_text(phase.bytes)}, at most "
+            f"{rough_rate_text(phase.bytes_per_s)} in all"
         )
     data: dict[str, Any] = {
         "dry_run": True,

@@ -97,40 +97,44 @@ def _without(program: str) -> Callable[[Findings], bool]:
 
 _CHECKS: tuple[tuple[str, Callable[[Findings], bool], str], ...] = (
     (
-        "UDP from the host before (no probe is answered, a TCP connection is)",
+        "UDP from the host before it in the list does not arrive, TCP does",
         lambda found: found.udp_blocked,
-        "latency by the default method: let UDP in (--port-range), or give scan --latency tcp",
+        "the default method cannot measure latency: let UDP in (--port-range), or give scan --latency tcp",
     ),
     (
         "no kernel time stamps",
         lambda found: found.stamps != "kernel",
-        "what they measure holds the time their processes waited: tens of microseconds and more",
+        "latencies hold the time that processes waited there, tens of microseconds and more",
     ),
-    ("no iperf3", _without("iperf3"), "goodput by iperf3; netprobe's own sender does not need it"),
-    ("no fping", _without("fping"), "latency by fping"),
+    (
+        "no iperf3",
+        _without("iperf3"),
+        "goodput cannot be measured by iperf3; netprobe's own sender is used, which needs nothing",
+    ),
+    ("no fping", _without("fping"), "latency cannot be measured by fping; the default needs nothing"),
     (
         "no raw sockets (CAP_NET_RAW)",
         lambda found: found.audit is not None and not found.audit.raw_icmp,
-        "ICMP probes; the default needs none",
+        "ICMP probes cannot be sent; the default needs none",
     ),
     (
-        "the host's own name is loopback there",
+        "their own names lead to loopback there",
         own_name_is_loopback,
-        "nothing in a scan; MPI and Gloo jobs that look up their own name would listen where no peer reaches them",
+        "scans are right all the same; MPI and Gloo jobs that look up their name would listen where no peer can reach",
     ),
     (
-        "the host's own name does not resolve there",
+        "their own names lead to no address there",
         lambda found: found.own_addresses == (),
-        "nothing in a scan; MPI and Gloo jobs may look it up",
+        "scans are right all the same; MPI and Gloo jobs may look the name up and fail",
     ),
     (
         f"a clock more than {CLOCK_S:g} s off the controller's",
         lambda found: found.clock_offset_s is not None and abs(found.clock_offset_s) > CLOCK_S,
-        "nothing in a reading; logs of different hosts do not line up",
+        "readings are right all the same; logs of different hosts do not line up",
     ),
     (
         "no answer to the audit",
         lambda found: found.audit is None,
-        "warnings of readings that cannot be trusted",
+        "nothing can warn of readings of theirs that cannot be trusted",
     ),
 )

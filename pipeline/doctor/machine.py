@@ -145,7 +145,9 @@ def _namespaces() -> Check:
         return Check(
             name="namespaces",
             state="limited",
-            found="an ordinary user's work" if own else f"uid {os.geteuid()} may not make them",
+            found="those of an ordinary user work, root's do not: this is not root"
+            if own
+            else f"the kernel lets user {os.geteuid()} make none",
             needed_for=what,
             remedy=f"run the lab as root (sudo){' for exact delays and sshd' if own else ''}",
         )

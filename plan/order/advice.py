@@ -74,7 +74,9 @@ def advise(
     if held_out and held_out[judged_as(choice.kind)] > 0:
         ratio = held_out[ORIGINAL] / held_out[judged_as(choice.kind)]
         if ratio > 1 + CLOSE and (gain is None or gain.is_sure):
-            by_noise = "" if gain is None else f" (by their noise {gain.low:.2f}x to {gain.high:.2f}x)"
+            by_noise = (
+                f" (by their noise {gain.interval_text})" if gain is not None and gain.interval_text else ""
+            )
             return Advice(
                 action="use",
                 reason=f"yours costs {ratio:.2f}x as much on readings that the search did not see{by_noise}",

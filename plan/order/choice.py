@@ -67,10 +67,8 @@ def choose(
         return Choice(kind=ORIGINAL, why=why, kept_original=why)
     gain, by_sum = ((table or {}).get(judged_as(best)) for table in (gains, hop_sums))
     if gain is not None and not gain.is_sure and (may_keep or by_sum is None or not by_sum.is_sure):
-        why = (
-            f"on readings held out it costs {gain.ratio:.2f}x the best found, and by their noise {gain.low:.2f}x to "
-            f"{gain.high:.2f}x"
-        )
+        noise = f", and by their noise {gain.interval_text}" if gain.interval_text else ""
+        why = f"on readings held out it costs {gain.ratio:.2f}x the best found{noise}"
         return Choice(kind=ORIGINAL, why=why, kept_original=why)
     if not sure:
         return Choice(kind=best, why=f"nothing costs {SURELY:.0%} less on readings held out")

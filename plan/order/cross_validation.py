@@ -41,6 +41,14 @@ class Gain:
         """Whether the other order costs less, beyond what the readings' noise explains."""
         return self.low > 1.0
 
+    @property
+    def interval_text(self) -> str:
+        """``1.44x to 1.50x``; empty where both ends are the ratio itself in two decimals, and add nothing to it."""
+        low, high = f"{self.low:.2f}x", f"{self.high:.2f}x"
+        if low != high:
+            return f"{low} to {high}"
+        return "" if low == f"{self.ratio:.2f}x" else f"about {low}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOutCosts:

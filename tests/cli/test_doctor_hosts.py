@@ -47,7 +47,7 @@ def test_each_host_is_reported_and_what_is_missing_has_its_price(
 def test_the_table_names_what_it_costs(fleet: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(fleet) == 3
     out = capsys.readouterr().out
-    assert "missing on gone: no route to it; it costs: no link of theirs can be measured" in out
+    assert "gone: no route to it. No link of theirs can be measured.\n" in out
     assert [line.split()[0] for line in out.splitlines()[1:4]] == ["a", "b", "gone"]
 
 
@@ -75,7 +75,7 @@ def test_a_host_without_programs_or_kernel_stamps_is_told_what_it_costs() -> Non
         "no kernel time stamps",
         "no iperf3",
         "no raw sockets",
-        "the host's own name is loopback there",
+        "their own names lead to loopback there",
         "a clock more than 2 s off the controller's",
     ]
 

@@ -21,6 +21,8 @@ from netprobe.core.units import (
     parse_rate_bytes_per_s,
     parse_size_bytes,
     rate_text,
+    rough_rate_text,
+    rough_size_text,
     seconds_text,
     size_text,
     unit_named,
@@ -105,6 +107,27 @@ def test_sizes_have_decimal_and_binary_units() -> None:
     for text in ("", "100", "1mb", "1 MB", "-1MB", "1e3B", "MB"):
         with pytest.raises(InputError, match="size"):
             parse_size_bytes(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("100001", "100001B is bytes"),
+        ("100mb", "such as 100MB$"),
+        ("1.5gib", "such as 1.5GiB$"),
+        ("7x", "100MB$"),
+    ],
+)
+def test_a_size_that_is_nearly_right_is_answered_with_the_right_one(text: str, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        parse_size_bytes(text)
+
+
+def test_what_is_estimated_has_two_digits() -> None:
+    sizes = [rough_size_text(b) for b in (0, 12, 123, 999_999, 1_234_567, 98_765_432)]
+    assert sizes == ["0 B", "12 B", "120 B", "1 MB", "1.2 MB", "99 MB"]
+    rates = [rough_rate_text(b) for b in (0, 12.34e6, 1.5439e5, 999.9e6 / 8)]
+    assert rates == ["0 bit/s", "99 Mbit/s", "1.2 Mbit/s", "1 Gbit/s"]
 
 
 def test_durations_are_seconds_minutes_or_hours() -> None:

@@ -66,6 +66,19 @@ def test_a_large_heat_map_fits_its_width() -> None:
     assert "median of" in " ".join(text.split())
 
 
+def test_every_row_of_a_shrunken_heat_map_and_every_cut_name_has_its_dots() -> None:
+    scan = make_scan(rack_rtt((20, 20), seed=2), visits=False)
+    long = scan.model_copy(
+        update={"hosts": [h.model_copy(update={"name": f"{h.name}.rack17.example.com"}) for h in scan.hosts]}
+    )
+    for one, width, all_dotted in ((scan, 60, True), (long, 60, True), (long, 200, False)):
+        lines = printed(heat_map(one, map_scan(one), width=width), width=width).splitlines()
+        rows = [line for line in lines if line.startswith("h")]
+        names = [row.split()[0] for row in rows]
+        assert len(rows) > 8 and all(name.endswith("..") for name in names) and len(set(names)) == len(names)
+        assert max(map(len, lines)) <= width and (len(rows) < 40) is all_dotted
+
+
 def test_groups_and_order_are_told() -> None:
     scan, _ = rack_scan((3, 3), seed=3)
     map_ = map_scan(scan)

@@ -58,6 +58,19 @@ def test_the_least_cost_on_readings_held_out_decides(
     assert (choice.kind, choice.kept_original is not None) == (kind, kept)
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (1.44, 1.5, "1.44x to 1.50x"),
+        (1.8899, 1.8901, ""),
+        (1.8801, 1.8802, "about 1.88x"),
+        (1.88, 1.89, "1.88x to 1.89x"),
+    ],
+)
+def test_an_interval_whose_ends_read_the_same_is_not_two_numbers(low: float, high: float, text: str) -> None:
+    assert Gain(ratio=1.89, low=low, high=high).interval_text == text
+
+
 SURE, UNSURE = Gain(ratio=1.5, low=1.2, high=1.9), Gain(ratio=1.5, low=0.9, high=2.5)
 
 
