@@ -34,4 +34,8 @@ for folder in FOLDERS:
         packages.append(name)
         package_dir[name] = path.as_posix()
 
+# The pages of documentation are data: `netprobe docs PAGE` prints them.
+packages.append("netprobe.docs")
+package_dir["netprobe.docs"] = "docs"
+
 setup(packages=packages, package_dir=package_dir)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -35,6 +35,9 @@ COMMANDS = {
     "lab": _in("lab", "app", "A fleet of network namespaces on this machine."),
     "manifest": _in("manifest", "app", "Print what an engine needs to hold the hosts of a scan."),
     "schema": _in("schema", "schema", "Print the JSON Schema of a kind of document."),
+    "docs": _in("docs", "docs", "Print a page of the documentation."),
+    "completion": _in("completion", "completion", "Let bash, zsh or fish complete the command line."),
+    "help": _in("help", "help_", "Print the help of a command."),
 }
 """Lines of 66 characters at the most: help has one for each."""
 
@@ -53,17 +56,27 @@ app = typer.Typer(
 
 def _version(value: bool) -> None:
     if value:
+        from netprobe.core.system.install import wrong_installs
+
         typer.echo(f"netprobe {__version__}")
+        for wrong in wrong_installs():
+            typer.echo(f"netprobe: {wrong.found}: {wrong.remedy}", err=True)
         raise typer.Exit
 
 
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+        bool,
+        typer.Option("--version", "-V", callback=_version, is_eager=True, help="Show the version and exit."),
     ] = False,
 ) -> None:
     pass
+
+
+def made(application: typer.Typer) -> Any:
+    """The tree of commands as typer makes it, each loaded when it is looked at."""
+    return typer.main.get_command(application)
 
 
 _POSSIBLE = re.compile(r" ?\(Possible options?: ([^)]*)\)$")

@@ -52,6 +52,9 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "set": ("lab set demo h1 rate=80Mbit/s", "lab set demo rack0:rack1 delay=1ms"),
     "down": ("lab down demo", "lab down --all"),
     "kubernetes": ("manifest kubernetes | kubectl apply -f -", "manifest kubernetes --host-network --job"),
+    "docs": ("docs", "docs launchers"),
+    "completion": ("completion bash", "completion fish >~/.config/fish/completions/netprobe.fish"),
+    "help": ("help scan", "help plan order"),
     "schema": ("schema map", "schema plan >plan.schema.json"),
 }
 """Two of each command, by its last word."""

@@ -67,7 +67,7 @@ class ManifestOptions:
         found += [f"--image {fault}" for fault in [image_fault(self.image)] if fault]
         if self.job and self.job_image is None:
             found.append(
-                "--job needs --job-image IMAGE, an image with netprobe and kubectl (docs/launchers.md)"
+                "--job needs --job-image IMAGE, an image with netprobe and kubectl (netprobe docs launchers)"
             )
         if not self.job and (self.job_image is not None or self.claim is not None):
             found.append("--job-image and --claim go with --job")

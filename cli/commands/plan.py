@@ -29,7 +29,7 @@ AlgorithmOption = Annotated[
     typer.Option(
         "--algorithm",
         metavar="NAME",
-        help=f"The algorithm whose cost counts: {ALGORITHMS_LISTED} (docs/planning.md).",
+        help=f"The algorithm whose cost counts: {ALGORITHMS_LISTED} (netprobe docs planning).",
     ),
 ]
 ObjectiveOption = Annotated[

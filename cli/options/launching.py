@@ -19,7 +19,7 @@ ViaOption = Annotated[
     typer.Option(
         "--via",
         help="How to reach the hosts: ssh (default), local, slurm (inside an allocation), mpi, kubectl, or a "
-        "template such as 'ip netns exec {target}'. See docs/launchers.md.",
+        "template such as 'ip netns exec {target}'. See netprobe docs launchers.",
     ),
 ]
 SshConfigOption = Annotated[

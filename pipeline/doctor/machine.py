@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from netprobe.core.system.install import install_command
+from netprobe._version import __version__
+from netprobe.core.system.install import install_command, place, wrong_installs
 
 State = Literal["ok", "missing", "limited"]
 
@@ -35,6 +36,7 @@ def doctor() -> list[Check]:
 
 def _checks() -> Iterator[Check]:
     yield _python()
+    yield _install()
     for program, arguments, what, package in (
         ("ssh", ("-V",), "probing over ssh (the default)", "openssh-client"),
         ("iperf3", ("--version",), "goodput probes", "iperf3"),
@@ -60,6 +62,17 @@ def _python() -> Check:
         state="ok",
         found=f"{platform.python_version()} at {sys.executable}",
         needed_for="netprobe itself (3.10 or later; 3.8 or later on the probed hosts)",
+    )
+
+
+def _install() -> Check:
+    wrong = wrong_installs()
+    return Check(
+        name="install",
+        state="limited" if wrong else "ok",
+        found="; ".join(one.found for one in wrong) or f"netprobe {__version__} in {place()}, and no other",
+        needed_for="being sure which code runs",
+        remedy="; ".join(one.remedy for one in wrong),
     )
 
 

@@ -10,7 +10,9 @@ from netprobe.cli.entry import run
 def test_doctor_says_what_is_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["doctor", "--json"]) == 0
     checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
-    assert {"python", "ssh", "iperf3", "fping", "compiler", "time stamps", "namespaces"} <= set(checks)
+    assert {"python", "install", "ssh", "iperf3", "fping", "compiler", "time stamps", "namespaces"} <= set(
+        checks
+    )
     assert checks["python"]["state"] == "ok"
     assert "loopback" in checks["time stamps"]["found"]
 

@@ -56,6 +56,14 @@ def test_each_page_that_the_code_names_exists() -> None:
     assert sorted(name for name in named if not (ROOT / name).exists()) == []
 
 
+def test_each_page_that_a_message_tells_to_print_is_installed() -> None:
+    code = [path for path in files_of_project() if path.suffix == ".py" and "tests" not in path.parts]
+    text = " ".join(path.read_text(encoding="utf-8") for path in code)
+    named = set(re.findall(r"netprobe docs ([a-z][\w-]*)", text))
+    assert {"launchers", "planning"} <= named
+    assert sorted(name for name in named if not (ROOT / "docs" / f"{name}.md").exists()) == []
+
+
 def test_the_index_lists_every_page() -> None:
     index = ROOT / "docs" / "index.md"
     listed = {(index.parent / link).resolve() for link in LINK.findall(index.read_text(encoding="utf-8"))}

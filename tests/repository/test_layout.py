@@ -32,7 +32,7 @@ def test_netprobe_links_to_each_folder_and_to_nothing_else() -> None:
     if not any(path.is_symlink() for path in inside.values()):
         pytest.skip("this clone was made without symbolic links")
     links = {name: str(path.readlink()) for name, path in inside.items() if path.is_symlink()}
-    assert links == {folder: f"../{folder}" for folder in folders_of_setup()}
+    assert links == {folder: f"../{folder}" for folder in (*folders_of_setup(), "docs")}
     packages = {name for name, path in inside.items() if path.is_dir() and not path.is_symlink()}
     assert packages <= {"__pycache__"}
 

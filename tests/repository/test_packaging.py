@@ -21,7 +21,7 @@ def files_to_ship(root: Path = ROOT) -> set[str]:
     for folder in folders_of_setup():
         for pattern in ("*.py", "*.c", "*.h", "*.yaml"):
             shipped |= {f"netprobe/{path.relative_to(root)}" for path in (root / folder).rglob(pattern)}
-    return shipped
+    return shipped | {f"netprobe/docs/{page.name}" for page in (root / "docs").glob("*.md")}
 
 
 def shipped_in(names: list[str]) -> set[str]:

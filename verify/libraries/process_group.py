@@ -87,7 +87,7 @@ def reason_of(member: _Member) -> str:
     if member.name == "mpirun" and unknown is not None:
         return (
             f"its ssh cannot resolve {unknown.group(1)}: mpirun reaches the hosts by its own settings, given with "
-            "--mca plm_rsh_agent=COMMAND (docs/libraries.md)"
+            "--mca plm_rsh_agent=COMMAND (netprobe docs libraries)"
         )
     return found.reason
 
