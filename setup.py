@@ -23,6 +23,7 @@ FOLDERS = (
     "runtime",
     "pipeline",
     "cli",
+    "face",
 )
 
 packages = ["netprobe"]

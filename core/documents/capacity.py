@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from netprobe.core.documents.document import Document, Record
 from netprobe.core.documents.map import Group
 from netprobe.core.documents.scan import DocumentStatus, ScannedHost
+from netprobe.core.units import count
 
 MOST_BYTES_PER_S = 1e14
 """100 TB/s: no card and no uplink carries more."""
@@ -124,3 +125,9 @@ class Capacity(Document):
                 if flow.src not in names or flow.dst not in names or flow.src == flow.dst:
                     raise ValueError(f"flow {flow.src} -> {flow.dst} is not between two of its hosts")
         return self
+
+    def summary(self) -> str:
+        """Hosts, groups, resources with a reading, whether all of them."""
+        known = sum(one.bytes_per_s is not None for one in self.resources)
+        resources = f"{known} of {count(len(self.resources), 'resource')}"
+        return f"{count(len(self.hosts), 'host')}, {count(len(self.groups), 'group')}, {resources}, {self.status}"

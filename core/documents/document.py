@@ -25,9 +25,11 @@ from netprobe.core.documents.matrix import Ready, SideFile, round_float
 from netprobe.core.errors import DocumentError
 from netprobe.core.hosts import Host, is_ip_address
 from netprobe.core.numeric.decimals import RowTexts
+from netprobe.core.text import one_line
 
 MAX_DOCUMENT_BYTES = 1024**3
 HEADER_KEYS = ("schema", "created_at", "generator", "seed", "parents")
+_MOST_SHOWN = 160
 TIME_STAMP_KEYS = frozenset({"created_at"})
 _NESTING = frozenset({dict, list, RowTexts})
 _SCHEMA_NAME = re.compile(r"netprobe\.([a-z_]+)/(\d{1,9})\.(\d{1,9})")
@@ -91,6 +93,16 @@ class Document(Record):
     def parent(self) -> Parent:
         """This document as an entry of another's ``parents``."""
         return Parent(schema=self.schema_, sha256=canonical_sha256(self))
+
+    def summary(self) -> str:
+        """What is in it, in a few words; on one line."""
+        return self.schema_
+
+    def __repr__(self) -> str:
+        # Not the thousands of numbers of its matrices.
+        return f"<{type(self).__name__}: {one_line(self.summary(), _MOST_SHOWN)}>"
+
+    __str__ = __repr__
 
 
 D = TypeVar("D", bound=Document)

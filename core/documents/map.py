@@ -11,6 +11,7 @@ from netprobe.core.documents.document import Document, Record
 from netprobe.core.documents.matrix import FloatMatrix, Matrix
 from netprobe.core.documents.scan import ScannedHost, check_hosts_and_matrices
 from netprobe.core.numeric.distances import is_directed
+from netprobe.core.units import count
 
 Locality = Literal["found", "none", "cannot_tell"]
 DIRECTED = "directed"
@@ -238,6 +239,14 @@ class Map(Document):
         if any(not group.hosts or group.leader not in group.hosts for group in self.groups):
             raise ValueError("a group is empty or its leader is not one of its hosts")
         return self
+
+    def summary(self) -> str:
+        """Hosts, groups, the verdict on locality."""
+        verdict = {"found": "found", "none": "none"}.get(self.verdict.locality, "cannot tell")
+        left = f", {len(self.unplaced)} unplaced" if self.unplaced else ""
+        return (
+            f"{count(len(self.hosts), 'host')}, {count(len(self.groups), 'group')}{left}, locality: {verdict}"
+        )
 
 
 def _without(data: dict[str, Any], *keys: str) -> dict[str, Any]:

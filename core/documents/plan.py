@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from netprobe.core.documents.document import Document, Record
 from netprobe.core.hosts import Host
+from netprobe.core.units import count, seconds_text
 
 Objective = Literal["sum", "bottleneck"]
 
@@ -75,6 +76,10 @@ class Plan(Document):
             raise ValueError("hosts must list at least one host, and each once")
         return self
 
+    def summary(self) -> str:
+        """Its kind and hosts."""
+        return f"{self.kind} of {count(len(self.hosts), 'host')}"
+
 
 class OrderPlan(Plan):
     """``kind: order``: the hosts in rank order for one collective algorithm."""
@@ -127,3 +132,9 @@ class OrderPlan(Plan):
         if set(self.order) | set(self.left_out) != names or set(self.order) & set(self.left_out):
             raise ValueError("order must list each host once, but for those in left_out")
         return self
+
+    def summary(self) -> str:
+        """Hosts, algorithm, and what the order costs against the original one."""
+        kept = ", your order is kept" if self.kept_given is not None else ""
+        costs = f"{seconds_text(self.cost_s)} instead of {seconds_text(self.cost_given_s)}"
+        return f"{count(len(self.order), 'rank')}, {self.algorithm}, {costs}{kept}"

@@ -11,6 +11,7 @@ from netprobe.core.documents.document import Document, Record
 from netprobe.core.documents.matrix import Matrix
 from netprobe.core.documents.visits import GoodputReading, PathReading, Visit, Visits, VisitTable
 from netprobe.core.hosts import Host
+from netprobe.core.units import count
 
 __all__ = [
     "Agent",
@@ -174,6 +175,16 @@ class Scan(Document):
             raise ValueError("two measurements have the same id")
         check_visits(self.visits, {host.name for host in self.hosts}, set(ids))
         return self
+
+    def summary(self) -> str:
+        """Hosts, links with a reading, what was measured, whether all of it."""
+        size = len(self.hosts)
+        known = ~np.isnan(np.asarray(self.rtt_s.p10))
+        np.fill_diagonal(known, False)
+        links = f"{int(known.sum())} of {count(size * (size - 1), 'link')}"
+        return (
+            f"{count(size, 'host')}, {links}, {', '.join(one.id for one in self.measurements)}, {self.status}"
+        )
 
 
 def check_visits(visits: VisitTable, names: set[str], ids: set[str]) -> None:

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from netprobe.core.documents.document import Record
 from netprobe.core.documents.plan import Plan
 from netprobe.core.documents.table import Table
+from netprobe.core.units import count, seconds_text, size_text
 
 Basis = Literal["capacity", "latency and goodput", "latency"]
 Word = Annotated[
@@ -129,3 +130,11 @@ class SchedulePlan(Plan):
         if len(set(grouped)) != len(grouped) or not set(grouped) <= set(self.order):
             raise ValueError("groups list a host twice, or one that has no rank")
         return self
+
+    def summary(self) -> str:
+        """Ranks, collective, algorithm, and the predicted time where there is one."""
+        what = f"{count(len(self.order), 'rank')}, {self.contract.collective} by {self.algorithm}"
+        if not self.predictions:
+            return what
+        first = self.predictions[0]
+        return f"{what}, {size_text(first.size_bytes)} in {seconds_text(first.time_s)} by {first.basis}"

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from netprobe.core.documents.document import Document, Record
 from netprobe.core.documents.scan import DocumentStatus, ScannedHost
+from netprobe.core.units import count
 
 Outcome = Literal["faster", "slower", "same", "cannot_tell"]
 
@@ -112,3 +113,10 @@ class Verify(Document):
         if low is not None and high is not None and low > high:
             raise ValueError("the interval ends before it begins")
         return self
+
+    def summary(self) -> str:
+        """What ran, how often, and the ratio to what it was compared with."""
+        found = self.comparison
+        ratio = "no ratio" if found.ratio is None else f"{found.ratio:.2f}x as fast as {found.against}"
+        span = "" if found.low is None or found.high is None else f" ({found.low:.2f} to {found.high:.2f})"
+        return f"{self.ran}, {count(len(self.repetitions), 'run')}, {ratio}{span}, {self.status}"

@@ -1,0 +1,1 @@
+"""What ``import netprobe`` offers. Thin: each function takes what a person has and calls one of ``pipeline/``."""
