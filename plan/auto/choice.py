@@ -7,7 +7,8 @@ baseline, which is the faster of the chunked ring and halving-doubling in the or
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -16,12 +17,15 @@ from netprobe.core.errors import InputError
 from netprobe.plan.auto.candidates import GIVEN, Candidate
 from netprobe.plan.auto.known import PACKET_BYTES, KnownNetwork
 from netprobe.plan.auto.predicting import (
+    BOUND,
+    FEW_TRANSFERS,
     Interval,
     Tried,
     bound_s,
     interval_of,
     latency_of,
     prediction_of,
+    rough_s,
     run_of,
 )
 from netprobe.plan.simulate.simulate import Simulation
@@ -38,8 +42,6 @@ MOST_PIECES, COARSE_PIECES = 512, 128
 WITHIN = 1.1
 """A size at which the winner changes is found within a tenth."""
 _LOOKED_AT = 6
-_SHOWN_TIMES = 1.5
-_INTERVALS = 8
 Reason = Literal["faster", "close", "cannot_tell"]
 
 
@@ -72,6 +74,7 @@ class Chooser:
     known: KnownNetwork
     candidates: Sequence[Candidate]
     _runs: dict[tuple[Candidate, int], Simulation] = field(default_factory=dict)
+    _rough: dict[tuple[Candidate, int], float] = field(default_factory=dict)
     _intervals: dict[tuple[Candidate, int], Interval] = field(default_factory=dict)
     _latencies: dict[tuple[Candidate, int], float] = field(default_factory=dict)
 
@@ -84,16 +87,22 @@ class Chooser:
         """The choice for a buffer of ``size_bytes``."""
         given = self.candidates if among is None else among
         baselines = self._baselines(given) or self._baselines(self.candidates)
-        base = min(baselines, key=lambda one: self.time_s(one, size_bytes))
+        base = next(self._ascending(baselines, size_bytes))
         if not self.known.decides(size_bytes):
             return Decision(
                 size_bytes=size_bytes, candidate=base, baseline=base, reason="cannot_tell", likely=base
             )
-        timed = self._timed(distinct(given, size_bytes), size_bytes, self.time_s(base, size_bytes))
-        best = timed[0] if timed else base
+        every = distinct(given, size_bytes)
         goal = self.time_s(base, size_bytes)
-        faster = [one for one in timed if self.time_s(one, size_bytes) * (1 + CLOSE) < goal]
-        if not faster:
+        best, sure = base, list[Candidate]()
+        for number, one in enumerate(self._ascending(every, size_bytes)):
+            best = one if not number else best
+            if self.time_s(one, size_bytes) * (1 + CLOSE) >= goal or number == _LOOKED_AT:
+                break
+            if self._surely(one, base, size_bytes):
+                sure.append(one)
+                break
+        if self.time_s(best, size_bytes) * (1 + CLOSE) >= goal:
             return Decision(
                 size_bytes=size_bytes,
                 candidate=base,
@@ -101,8 +110,9 @@ class Chooser:
                 reason="close" if self.interval(base, size_bytes).is_narrow(CLOSE) else "cannot_tell",
                 likely=best,
             )
-        sure = [one for one in faster[:_LOOKED_AT] if self._surely(one, base, size_bytes)]
-        own = next((one for one in faster if one.order_name == GIVEN), None)
+        own = next(self._ascending([one for one in every if one.order_name == GIVEN], size_bytes), None)
+        if own is not None and self.time_s(own, size_bytes) * (1 + CLOSE) >= goal:
+            own = None
         if own is not None and own not in sure and self._surely(own, base, size_bytes):
             sure.append(own)
         if not sure:
@@ -123,26 +133,27 @@ class Chooser:
         return own if close or not self._surely(chosen, own, size_bytes) else chosen
 
     def table(self, decision: Decision) -> list[Tried]:
-        """Every candidate at the size of a decision, the chosen one first, then by time; slow ones by their bound."""
+        """Every candidate at the size of a decision, the chosen one first, then by time.
+
+        What was simulated for the decision has its time, the others a bound of theirs; nothing is simulated for it.
+        """
         size = decision.size_bytes
-        first = self.time_s(decision.likely, size)
-        rows: list[tuple[float, Tried]] = []
-        for one in distinct(self.candidates, size, keep=(decision.candidate, decision.baseline)):
-            bound = self.bound_s(one, size)
-            if (one, size) not in self._runs and bound > _SHOWN_TIMES * first:
-                rows.append((bound, Tried(candidate=one, prediction=None, at_least_s=bound)))
+        wanted = (decision.candidate, decision.baseline, decision.likely)
+        rows: list[tuple[bool, float, int, Tried]] = []
+        for number, one in enumerate(distinct(self.candidates, size, keep=wanted)):
+            key = (one, size)
+            if one in wanted or (
+                key in self._runs and (self.known.network.certain or key in self._intervals)
+            ):
+                row = Tried(candidate=one, prediction=self._prediction(one, size))
+            elif key in self._runs or key in self._rough:
+                time_s = self._runs[key].time_s if key in self._runs else self._rough[key]
+                row = Tried(candidate=one, prediction=None, time_s=time_s)
             else:
-                time_s = self.time_s(one, size)
-                rows.append((time_s, Tried(candidate=one, prediction=None, time_s=time_s)))
-        wanted = (decision.candidate, decision.baseline)
-        rows.sort(key=lambda row: (row[1].candidate is not decision.candidate, row[0]))
-        return [
-            Tried(candidate=one.candidate, prediction=self._prediction(one.candidate, size))
-            if one.at_least_s is None
-            and (self.known.network.certain or number < _INTERVALS or one.candidate in wanted)
-            else one
-            for number, (_, one) in enumerate(rows)
-        ]
+                row = Tried(candidate=one, prediction=None, at_least_s=self.bound_s(one, size))
+            told = row.prediction.time_s if row.prediction else row.time_s or row.at_least_s or 0.0
+            rows.append((one is not decision.candidate, told, number, row))
+        return [row for *_, row in sorted(rows, key=lambda row: row[:3])]
 
     def ranges(self, decision: Decision) -> list[Range]:
         """From `LEAST_BYTES` to `MOST_BYTES`: which choice holds where; ``decision`` is that of the size of the plan.
@@ -229,7 +240,8 @@ class Chooser:
         return self._runs[key]
 
     def _prediction(self, candidate: Candidate, size_bytes: int) -> Prediction:
-        return prediction_of(self.known, candidate, size_bytes, self._run(candidate, size_bytes))
+        run, interval = self._run(candidate, size_bytes), self.interval(candidate, size_bytes)
+        return prediction_of(self.known, candidate, size_bytes, run, interval)
 
     def bound_s(self, candidate: Candidate, size_bytes: int) -> float:
         """A lower bound of that."""
@@ -238,33 +250,37 @@ class Chooser:
             self._latencies[key] = latency_of(self.known, candidate, size_bytes)
         return bound_s(self.known, candidate, size_bytes, self._latencies[key])
 
+    def rough_s(self, candidate: Candidate, size_bytes: int) -> float:
+        """About `time_s`, for less."""
+        key = (candidate, size_bytes)
+        if key not in self._rough:
+            self._rough[key] = rough_s(self.known, candidate, size_bytes, self.bound_s(candidate, size_bytes))
+        return self._rough[key]
+
     def interval(self, candidate: Candidate, size_bytes: int) -> Interval:
         """The interval that the capacities leave."""
         key = (candidate, size_bytes)
         if key not in self._intervals:
             time_s = self.time_s(candidate, size_bytes)
-            self._intervals[key] = interval_of(self.known, candidate, size_bytes, time_s)
+            bound = self.bound_s(candidate, size_bytes)
+            self._intervals[key] = interval_of(self.known, candidate, size_bytes, time_s, bound)
         return self._intervals[key]
 
     def _surely(self, one: Candidate, other: Candidate, size_bytes: int) -> bool:
         return self.interval(one, size_bytes).surely_below(self.interval(other, size_bytes), CLOSE)
 
-    def _timed(self, among: Iterable[Candidate], size_bytes: int, goal_s: float) -> list[Candidate]:
-        """Those that may be the fastest, or the fastest in the original order, simulated; ascending by time."""
+    def _ascending(self, among: Iterable[Candidate], size_bytes: int) -> Iterator[Candidate]:
+        """All by ascending time, each simulated only when no bound or rough time says that another comes before it."""
         bounds = sorted(((self.bound_s(one, size_bytes), i, one) for i, one in enumerate(among)))
-        best = {True: goal_s, False: goal_s}
-        certain = self.known.network.certain
-        done: list[tuple[float, int, Candidate]] = []
-        for bound, _, one in bounds:
-            given = one.order_name == GIVEN
-            # Where times are uncertain one that is slower by the figures may be the one that is sure.
-            if bound > (best[given] if certain else goal_s):
-                continue
-            time_s = self.time_s(one, size_bytes)
-            done.append((time_s, len(done), one))
-            best[given] = min(best[given], time_s)
-            best[False] = min(best[False], time_s)
-        return [one for _, _, one in sorted(done)]
+        heap = [(bound, 0, i, one) for i, (bound, _, one) in enumerate(bounds)]
+        while heap:
+            _, stage, i, one = heapq.heappop(heap)
+            if stage == 2:
+                yield one
+            elif stage == 1 or (one, size_bytes) in self._runs or one.transfers(size_bytes) <= FEW_TRANSFERS:
+                heapq.heappush(heap, (self.time_s(one, size_bytes), 2, i, one))
+            else:
+                heapq.heappush(heap, (BOUND * self.rough_s(one, size_bytes), 1, i, one))
 
     @staticmethod
     def _baselines(among: Sequence[Candidate]) -> list[Candidate]:

@@ -10,10 +10,15 @@ from netprobe.core.documents.schedule_plan import Prediction
 from netprobe.plan.auto.candidates import Candidate
 from netprobe.plan.auto.known import KnownNetwork
 from netprobe.plan.schedule.schedule import Schedule
+from netprobe.plan.simulate.fair import Floats
 from netprobe.plan.simulate.simulate import Job, Simulation, joined, least_s, simulate
 
 BOUND = 0.97
 """The simulator is within so much of every event, and so a bound counts only so much."""
+ROUGH_MERGE, ROUGH_CHUNK = 5e-3, 0.5
+"""A rough run takes events within this share of the bound for one, and within this share of the time of a chunk."""
+FEW_TRANSFERS = 512
+"""A run of so few is not worth being a rough one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,18 +56,41 @@ def time_of(known: KnownNetwork, candidate: Candidate, size_bytes: int) -> float
     return run_of(known, candidate, size_bytes).time_s
 
 
+def rough_s(
+    known: KnownNetwork, candidate: Candidate, size_bytes: int, at_least_s: float, ends: Floats | None = None
+) -> float:
+    """Seconds, a few percent off, where many events are taken for one; ``ends`` are other capacities.
+
+    ``at_least_s`` is a lower bound of the time.
+    """
+    network = known.network if ends is None else known.network.with_capacity(ends)
+    if candidate.transfers(size_bytes) <= FEW_TRANSFERS:
+        return simulate(network, [_job(candidate, size_bytes)]).time_s
+    merge_s = at_least_s * min(ROUGH_MERGE, ROUGH_CHUNK / candidate.pieces(size_bytes))
+    return simulate(network, [_job(candidate, size_bytes)], merge_s=merge_s).time_s
+
+
 def interval_of(
-    known: KnownNetwork, candidate: Candidate, size_bytes: int, time_s: float | None = None
+    known: KnownNetwork,
+    candidate: Candidate,
+    size_bytes: int,
+    time_s: float | None = None,
+    at_least_s: float | None = None,
 ) -> Interval:
-    """The same with what the capacities leave unknown. Above `PACKET_BYTES` latencies alone give no upper bound."""
-    job = _job(candidate, size_bytes)
+    """The same with what the capacities leave unknown. Above `PACKET_BYTES` latencies alone give no upper bound.
+
+    ``time_s`` is that of `run_of`, where it is known; ``at_least_s`` a lower bound, where it is known. The ends are as
+    far off it as those of rough runs are off a rough one, whose errors have the same sign.
+    """
     network = known.network
-    middle = simulate(network, [job]).time_s if time_s is None else time_s
+    middle = run_of(known, candidate, size_bytes).time_s if time_s is None else time_s
     if not known.decides(size_bytes):
         return Interval(time_s=middle, low_s=middle, high_s=None)
     if network.certain:
         return Interval(time_s=middle, low_s=middle, high_s=middle)
-    ends = [simulate(network.with_capacity(end), [job]).time_s for end in (network.high, network.low)]
+    least = middle if at_least_s is None else at_least_s
+    rough = [rough_s(known, candidate, size_bytes, least, c) for c in (None, network.high, network.low)]
+    ends = [middle * end / rough[0] if rough[0] else end for end in rough[1:]]
     return Interval(time_s=middle, low_s=min(*ends, middle), high_s=max(*ends, middle))
 
 
@@ -83,12 +111,16 @@ def run_of(known: KnownNetwork, candidate: Candidate, size_bytes: int) -> Simula
 
 
 def prediction_of(
-    known: KnownNetwork, candidate: Candidate, size_bytes: int, run: Simulation | None = None
+    known: KnownNetwork,
+    candidate: Candidate,
+    size_bytes: int,
+    run: Simulation | None = None,
+    interval: Interval | None = None,
 ) -> Prediction:
-    """The figures of a candidate, as a document has them; ``run`` is its own `run_of`, where there is one already."""
+    """The figures of a candidate, as a document has them; its own `run_of` and `interval_of` where there are some."""
     job = _job(candidate, size_bytes)
     run = simulate(known.network, [job]) if run is None else run
-    interval = interval_of(known, candidate, size_bytes, run.time_s)
+    interval = interval_of(known, candidate, size_bytes, run.time_s) if interval is None else interval
     exact = interval.high_s is not None and interval.low_s == interval.high_s
     busiest = run.busiest
     return Prediction(

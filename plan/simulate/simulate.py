@@ -79,23 +79,23 @@ def simulate(
     *,
     exact: bool | None = None,
     timeline: bool = False,
+    merge_s: float | None = None,
 ) -> Simulation:
     """Run ``jobs`` at once on ``network``. Raises InputError for hosts that it does not have, and for a negative size.
 
     ``exact`` (default: up to EXACT_TRANSFERS transfers) simulates every event; otherwise blocks of one template are
-    joined and events nearer than a thousandth of the least possible time are one.
+    joined and events nearer than ``merge_s`` (default: a thousandth of the least possible time) are one.
     """
     if not jobs:
         raise InputError("nothing to simulate: no job")
     total = sum(len(job.schedule.expanded()) for job in jobs)
-    exact = total <= EXACT_TRANSFERS if exact is None else exact
+    exact = total <= EXACT_TRANSFERS and merge_s is None if exact is None else exact
     works = [_work(network, job, exact) for job in jobs]
     flows = [(network.index(f.src), network.index(f.dst), f.bytes_per_s) for f in background]
-    merge_s = (
-        0.0
-        if exact
-        else MERGE_SHARE * (1 + total / MANY_TRANSFERS) * max(least_s(network, job) for job in jobs)
-    )
+    if exact:
+        merge_s = 0.0
+    elif merge_s is None:
+        merge_s = MERGE_SHARE * (1 + total / MANY_TRANSFERS) * max(least_s(network, job) for job in jobs)
     trace = Engine(network, works, flows, merge_s=merge_s, timeline=timeline).run()
     begin = min(job.release_s for job in jobs)
     time_s = max(trace.finish_s) - begin
