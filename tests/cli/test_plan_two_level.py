@@ -71,7 +71,7 @@ def test_without_rates_it_says_what_cannot_be_told(folder: Path, capsys: pytest.
         (["--grouping", "nested"], "the map's groups are not nested"),
         (["--size", "0B"], "1 B to"),
         (["--size", "lots"], "a number and one of"),
-        (["--chunk", "64"], "a number and one of"),
+        (["--chunk", "64"], "has no unit: 64B is bytes"),
         (["--chunk", "0kB"], "1 B at least is needed"),
         (["--channels", "0"], "Invalid value for '--channels'"),
         (["--size", "1GB", "--chunk", "1B"], "more than a schedule holds: give --chunk"),
