@@ -85,6 +85,14 @@ def size_bytes(given: object, what: str) -> int:
     return whole(given, what, least=1)
 
 
+def texts(given: object, what: str) -> list[str]:
+    """A sequence of texts."""
+    found = list(given) if isinstance(given, Iterable) and not isinstance(given, (str, bytes)) else []
+    if not found or not all(isinstance(one, str) for one in found):
+        raise InputError(f"{what} is {_shown(given)}: a list of texts is needed")
+    return found
+
+
 def options(given: T | None, kind: type[T], what: str) -> T:
     """Options of a kind, or its default."""
     if given is None:

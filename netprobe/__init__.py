@@ -35,17 +35,24 @@ if TYPE_CHECKING:
         PlatformError,
     )
     from netprobe.face.folders import Folder, load, save
+    from netprobe.face.labs import Lab
     from netprobe.face.making import map_scan, plan_order, plan_schedule
+    from netprobe.face.measuring import measure_capacity, scan, verify_plan
+    from netprobe.face.running import Progress, Reach
     from netprobe.pipeline.mapping.map_scan import MapOptions
     from netprobe.pipeline.planning.plan_order import PlanRequest as OrderOptions
+    from netprobe.probe.capacity.run import CapacityOptions
+    from netprobe.probe.records.options import ScanOptions
 
 __all__ = [
     "Capacity",
+    "CapacityOptions",
     "DocumentError",
     "Folder",
     "HostsError",
     "InputError",
     "InterruptedScanError",
+    "Lab",
     "Map",
     "MapOptions",
     "NetprobeError",
@@ -55,15 +62,21 @@ __all__ = [
     "OutputExistsError",
     "Plan",
     "PlatformError",
+    "Progress",
+    "Reach",
     "Scan",
+    "ScanOptions",
     "SchedulePlan",
     "Verify",
     "__version__",
     "load",
     "map_scan",
+    "measure_capacity",
     "plan_order",
     "plan_schedule",
     "save",
+    "scan",
+    "verify_plan",
 ]
 
 _HOMES = {
@@ -76,9 +89,14 @@ _HOMES = {
     "core.errors": "DocumentError HostsError InputError InterruptedScanError NetprobeError NothingMeasuredError "
     "OutputExistsError PlatformError",
     "face.folders": "Folder load save",
+    "face.labs": "Lab",
+    "face.measuring": "measure_capacity scan verify_plan",
+    "face.running": "Progress Reach",
     "face.making": "map_scan plan_order plan_schedule",
     "pipeline.mapping.map_scan": "MapOptions",
     "pipeline.planning.plan_order": "PlanRequest:OrderOptions",
+    "probe.capacity.run": "CapacityOptions",
+    "probe.records.options": "ScanOptions",
 }
 """Where each name is, and what it is called there where that differs (``there:here``)."""
 

@@ -42,7 +42,7 @@ def run_stoppable(main: Callable[[asyncio.Event], Coroutine[Any, Any, T]]) -> T:
 
     async def whole() -> T:
         stop = asyncio.Event()
-        with _signals_set(stop):
+        with _signals_set(stop), _known_by_thread(stop):
             if held:
                 held.clear()
                 stop.set()
@@ -53,6 +53,28 @@ def run_stoppable(main: Callable[[asyncio.Event], Coroutine[Any, Any, T]]) -> T:
     if held:  # too late to stop this work: whoever called may have more
         signal.raise_signal(held[0])
     return result
+
+
+_stops: dict[int, Callable[[], object]] = {}
+"""What stops the work of a thread, by the thread's number."""
+
+
+def stop_thread(thread: threading.Thread) -> bool:
+    """Stop the work that runs in another thread, as a signal stops that of the main one; whether there is any."""
+    stop = _stops.get(thread.ident or 0)
+    if stop is not None:
+        stop()
+    return stop is not None
+
+
+@contextlib.contextmanager
+def _known_by_thread(stop: asyncio.Event) -> Iterator[None]:
+    loop, thread = asyncio.get_running_loop(), threading.get_ident()
+    _stops[thread] = lambda: loop.call_soon_threadsafe(stop.set)
+    try:
+        yield
+    finally:
+        del _stops[thread]
 
 
 @contextlib.contextmanager

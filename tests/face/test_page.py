@@ -14,7 +14,7 @@ from tests.repository.project import ROOT
 
 PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-ON_A_LAB = [block for block in BLOCKS if "lab" in block]
+ON_A_LAB = [block for block in BLOCKS if "netprobe.Lab" in block]
 
 
 def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,6 +29,16 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert len(blocks) >= 5
     for block in blocks:
         exec(compile(block, "docs/python.md", "exec"), names)
+
+
+@pytest.mark.lab
+def test_the_examples_on_a_lab_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"netprobe": netprobe}
+    assert ON_A_LAB
+    for block in ON_A_LAB:
+        exec(compile(block, "docs/python.md", "exec"), names)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_page_describes_every_name() -> None:
