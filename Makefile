@@ -7,7 +7,7 @@ BENCH_ARGS ?=
 FOLDER ?=
 MUTANTS_ARGS ?=
 
-.PHONY: help setup setup-demo demo test test-fast test-long check schemas drawings format bench mutants clean
+.PHONY: help setup setup-demo demo test test-fast test-long check schemas drawings man format bench mutants clean
 
 help:
 	@echo 'make demo [SEED=7]      16 hosts in racks of 6, 6 and 4: scan, group, order (as any user, where the kernel lets them)'
@@ -18,6 +18,7 @@ help:
 	@echo 'make check              linters, types, layers, published schemas'
 	@echo 'make schemas            rewrite docs/schemas/ from the models'
 	@echo 'make drawings           redraw the schedules of docs/schedules.md, and print their proofs there'
+	@echo 'make man                write the manual pages into build/man'
 	@echo 'make format             let ruff format the code'
 	@echo 'make bench [TABLE=name] print a table of the README; without TABLE, list them (BENCH_ARGS=...)'
 	@echo 'make mutants FOLDER=f   change the code of a folder in 60 places, one at a time: is it noticed? (MUTANTS_ARGS=...)'
@@ -51,6 +52,9 @@ schemas: setup
 
 drawings: setup
 	@.venv/bin/python scripts/draw_schedules.py
+
+man: setup
+	@.venv/bin/python scripts/make_man.py
 
 format: setup
 	@.venv/bin/ruff format .

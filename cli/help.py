@@ -65,18 +65,7 @@ class Command(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Arguments, then options under their headings."""
-        arguments, options = [], []
-        for param in self.get_params(ctx):
-            _name_value(param)
-            record = param.get_help_record(ctx)
-            if record is not None and param.param_type_name == "argument":
-                arguments.append((_TYPE.sub("", record[0]), record[1]))
-            elif record is not None:
-                options.append((param.name, record))
-        if arguments:
-            with formatter.section("Arguments"):
-                formatter.write_dl(arguments)
-        for heading, records in _under_headings(options, self.name):
+        for heading, records in records_of(self, ctx):
             with formatter.section(heading):
                 formatter.write_dl(records)
 
@@ -88,6 +77,19 @@ class Command(TyperCommand):
             with formatter.section("Examples"):
                 for example in examples:
                     formatter.write(f"{'':{formatter.current_indent}}netprobe {example}\n")
+
+
+def records_of(command: Any, ctx: Any) -> list[tuple[str, list[_Record]]]:
+    """What help says of a command's arguments and options: headings, each with words and texts."""
+    arguments, options = [], []
+    for param in command.get_params(ctx):
+        _name_value(param)
+        record = param.get_help_record(ctx)
+        if record is not None and param.param_type_name == "argument":
+            arguments.append((_TYPE.sub("", record[0]), record[1]))
+        elif record is not None:
+            options.append((param.name, record))
+    return [("Arguments", arguments)] * bool(arguments) + _under_headings(options, command.name)
 
 
 def _under_headings(
