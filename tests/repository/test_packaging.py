@@ -101,6 +101,8 @@ def test_a_clone_without_symbolic_links_installs_and_runs_new_packages_and_all(
     )
     assert done.returncode == 0, done.stderr
     assert Path(done.stdout.strip()).is_relative_to(site)
+    printed = run_installed(site, tmp_path, "-m", "netprobe", "docs", "launchers")
+    assert printed.stdout == (ROOT / "docs" / "launchers.md").read_text(encoding="utf-8"), printed.stderr
 
 
 @pytest.mark.lab
