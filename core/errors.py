@@ -82,10 +82,14 @@ class InfeasibleError(InputError):
 
 
 class WrongWorldError(InputError):
-    """A running job whose ranks are not those of the plan; ``ranks`` are those that run elsewhere."""
+    """A running job whose ranks are not those of the plan.
 
-    def __init__(self, message: str, *, ranks: Sequence[int] = ()) -> None:
+    ``ranks`` are those that run elsewhere, ``missing`` the planned hosts that are known to have no rank.
+    """
+
+    def __init__(self, message: str, *, ranks: Sequence[int] = (), missing: Sequence[str] = ()) -> None:
         self.ranks = tuple(ranks)
+        self.missing = tuple(missing)
         super().__init__(message)
 
 

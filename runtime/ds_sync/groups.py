@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from netprobe.core.errors import RankLostError
+from netprobe.core.text import listed
 from netprobe.plan.ds_sync.consensus import Groups
-from netprobe.runtime.ds_sync.world import LostRankError
 
 _NUMBERS = itertools.count()
 GRACE_S = 3.0
@@ -55,14 +56,14 @@ class ProcessGroups:
         return None if handle is None else self._dist.all_reduce(buffer, group=handle, async_op=True)
 
     def wait(self, work: Any, group: Sequence[int], iteration: int) -> None:
-        """Wait for a sum. Raises LostRankError that names whom we waited for."""
+        """Wait for a sum. Raises RankLostError that names whom we waited for."""
         try:
             if not work.wait(self.timeout):
                 raise RuntimeError("the time is over")
         except RuntimeError as error:
             raise self.lost(group, iteration, str(error)) from error
 
-    def lost(self, group: Sequence[int], iteration: int, reason: str) -> LostRankError:
+    def lost(self, group: Sequence[int], iteration: int, reason: str) -> RankLostError:
         """The error for an average that failed.
 
         Who fails says so in the store, and so lives; who says nothing within ``GRACE_S`` is the one that was waited
@@ -73,7 +74,7 @@ class ProcessGroups:
         try:
             first = self._first_cause()
             if first is not None:
-                return LostRankError(first, iteration, short)
+                return self._error(first, iteration, short)
             self._store.set(f"alive {self.rank}", str(iteration))
             others = [rank for rank in group if rank != self.rank]
             ends = time.monotonic() + GRACE_S
@@ -85,10 +86,20 @@ class ProcessGroups:
             names = first or [self.hosts[rank] for rank in silent or others]
             with contextlib.suppress(RuntimeError):
                 self._store.set("lost", json.dumps(names))
-            return LostRankError(names, iteration, short)
+            return self._error(names, iteration, short)
         except RuntimeError:
             # The store is gone, and with it the rank that keeps it.
-            return LostRankError([self.hosts[0]], iteration, "the store of rank 0 does not answer")
+            return self._error([self.hosts[0]], iteration, "the store of rank 0 does not answer")
+
+    def _error(self, hosts: Sequence[str], iteration: int, reason: str) -> RankLostError:
+        one = self.hosts.index(hosts[0]) if len(hosts) == 1 else None
+        return RankLostError(
+            f"iteration {iteration}: waited in vain for {listed(list(hosts))} ({reason}); no parameter was "
+            "changed by that average. Resume all ranks from one checkpoint",
+            rank=one,
+            host=None if one is None else hosts[0],
+            waited_for=one,
+        )
 
     def _first_cause(self) -> list[str] | None:
         if not self._store.check(["lost"]):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import socket
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -13,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from netprobe.core.documents.document import canonical_sha256
 from netprobe.core.documents.ds_sync_plan import DsSyncPlan
 from netprobe.core.documents.plan import Plan
 from netprobe.core.errors import InputError
@@ -23,9 +22,8 @@ from netprobe.runtime.ds_sync.costs import Contention, contention, pattern_for
 from netprobe.runtime.ds_sync.finish import Ensemble, average_buffers, estimate_statistics, has_statistics
 from netprobe.runtime.ds_sync.groups import ProcessGroups
 from netprobe.runtime.ds_sync.world import ranks_of_hosts
+from netprobe.runtime.world import Report, check_reports, own_report
 
-HOST_VARIABLE = "NETPROBE_HOST"
-"""What this rank's host is called, where that is not its host name."""
 BUCKET_BYTES = 1 << 20
 
 
@@ -38,10 +36,10 @@ class DSSync:
     ``overlap``: parameters are stepped and sent while backward runs, and waited for where the next forward needs them;
     for optimizers that step each parameter by itself, with gradients used as backward leaves them. ``ensemble``: the
     running average of parameters that ``finish()`` returns the mean of; None: that of the last ones. ``host``: what
-    this rank's host is called in the plan, by default ``$NETPROBE_HOST`` or the host name.
+    this rank's host is called in the plan, by default ``$NETPROBE_HOST``, or what the launcher or the machine calls it.
 
-    Raises InputError for a plan of another kind, WorldError where the job does not run on the planned hosts; ``step()``
-    and what waits for it raise LostRankError within about ``timeout_s`` of a rank's end.
+    Raises InputError for a plan of another kind, WrongWorldError where the job does not run on the planned hosts;
+    ``step()`` and what waits for it raise RankLostError within about ``timeout_s`` of a rank's end.
     """
 
     def __init__(
@@ -63,9 +61,12 @@ class DSSync:
             raise InputError("there is no process group: call torch.distributed.init_process_group first")
         self.model, self.optimizer = model, optimizer
         self.overlap, self.ensemble = overlap, ensemble
-        said: list[Any] = [None] * dist.get_world_size()
-        dist.all_gather_object(said, host or os.environ.get(HOST_VARIABLE) or socket.gethostname())
-        self._rank_of = ranks_of_hosts(self.plan, said)
+        digest = canonical_sha256(self.plan)
+        own = own_report(plan=digest) if host is None else Report(names=(host,), addresses=(), plan=digest)
+        reports: list[Any] = [None] * dist.get_world_size()
+        dist.all_gather_object(reports, own)
+        check_reports(reports)
+        self._rank_of = ranks_of_hosts(self.plan, reports)
         names = [name for rack in self.plan.racks for name in rack]
         by_rank = sorted(range(len(names)), key=lambda place: self._rank_of[place])
         self._groups = ProcessGroups([names[place] for place in by_rank], timeout_s)

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from netprobe.core.documents.matrix import FloatMatrix
-from netprobe.core.errors import InputError
+from netprobe.core.errors import InputError, WrongWorldError
 from netprobe.core.hosts import Host
 from netprobe.plan.ds_sync.consensus import Groups
 from netprobe.plan.ds_sync.patterns import make_pattern
 from netprobe.runtime.ds_sync.costs import Contention, contention, pattern_for
-from netprobe.runtime.ds_sync.world import WorldError, ranks_of_hosts
+from netprobe.runtime.ds_sync.world import ranks_of_hosts
+from netprobe.runtime.world import Report
 from tests.runtime.ds_sync.worlds import plan_of
 
 NONE = Contention(frozenset(), frozenset())
@@ -70,6 +71,10 @@ def test_what_was_not_seen_is_as_it_was() -> None:
     assert contention([], np.empty((0, 12)), RACKS, before) == before
 
 
+def said(*names: str) -> list[Report]:
+    return [Report(names=(name,), addresses=()) for name in names]
+
+
 def test_hosts_are_found_by_any_of_their_names() -> None:
     plan = plan_of([2, 1])
     hosts = [
@@ -78,12 +83,12 @@ def test_hosts_are_found_by_any_of_their_names() -> None:
         Host(name="h2"),
     ]
     plan = plan.model_copy(update={"hosts": hosts})
-    assert ranks_of_hosts(plan, ["h2.cluster.internal", "NODE0", "10.0.0.7"]) == [1, 2, 0]
+    assert ranks_of_hosts(plan, said("h2.cluster.internal", "NODE0", "10.0.0.7")) == [1, 2, 0]
 
 
 def test_every_rank_out_of_place_is_named() -> None:
-    with pytest.raises(WorldError) as caught:
-        ranks_of_hosts(plan_of([2, 2]), ["h0", "h0", "x", "h3"])
+    with pytest.raises(WrongWorldError) as caught:
+        ranks_of_hosts(plan_of([2, 2]), said("h0", "h0", "x", "h3"))
     assert isinstance(caught.value, InputError)
-    assert [(one.rank, one.host) for one in caught.value.displaced] == [(1, "h0"), (2, "x")]
+    assert caught.value.ranks == (1, 2)
     assert caught.value.missing == ("h1", "h2")

@@ -77,8 +77,8 @@ def test_all_ranks_take_the_same_new_pattern(world: World) -> None:
 
 def test_a_world_elsewhere_is_refused_on_every_rank(world: World) -> None:
     for name, _, data in world.run(tasks.elsewhere, ["h0", "h1", "other", "h3"]):
-        assert name == "WorldError"
-        assert [(one.rank, one.host) for one in data["displaced"]] == [(2, "other")]
+        assert name == "WrongWorldError"
+        assert data["ranks"] == (2,)
         assert data["missing"] == ("h2",)
 
 
@@ -122,6 +122,6 @@ def test_a_rank_that_ends_is_named_by_all_others(how: int, overlap: bool) -> Non
         world.begin(tasks.die, 1, how, overlap)
         for rank in (0, 2):
             name, _, data = world.answer(rank)
-            assert (name, data["waited_for"]) == ("LostRankError", ("h1",))
+            assert (name, data["rank"], data["host"]) == ("RankLostError", 1, "h1")
     finally:
         world.end()
