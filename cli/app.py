@@ -28,6 +28,7 @@ COMMANDS = {
     "verify": _in("verify", "verify", "Run the plan's order against another on the hosts."),
     "export": _in("export", "app", "Write a plan as a launcher's own file."),
     "check-order": _in("check_order", "check_order", "Say whether the ranks run where a plan puts them."),
+    "launch": _in("launch", "launch", "Start a job on a plan's hosts, in the plan's order."),
     "show": _in("show", "show", "Show a scan's folder again: groups, order, verdict, links."),
     "eval": _in("evaluate", "eval_", "Judge a scan or a map: PAIA, ARI, AMI, purity."),
     "import": _in("importing", "app", "Make a document of what others measured."),

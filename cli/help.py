@@ -17,11 +17,18 @@ HEADINGS: dict[str, tuple[str, ...]] = {
     "Probing": ("dry_run", "resume", "gentle", "rate", "time", "pairs", "latency", "measure", "measurement"),
     "Grouping": ("groups", "k", "like"),
     "Ordering": ("algorithm", "objective", "size", "capacity", "map_", "scan", "verify", "against", "with_"),
+    "Running": ("env", "chdir"),
     "Looking": ("links", "host", "slowest", "csv", "tree"),
     "Output": ("out", "format_", "only", "force", "json", "quiet"),
 }
 ADVANCED = "Advanced"
 """Whatever has no heading of its own."""
+_OTHERWISE: dict[tuple[str | None, Any], str] = {
+    ("scan", "size"): ADVANCED,  # of goodput tests
+    ("launch", "dry_run"): "Running",
+    ("launch", "check"): "Running",
+}
+"""Headings of options that mean another thing in one command."""
 _TYPE = re.compile(r" <[a-z]\S*>")
 _FEW = 9
 """Up to so many options need no headings."""
@@ -42,6 +49,10 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "topology": ("export topology first", "export topology first --format kubernetes"),
     "schedule": ("export schedule first/plan-auto.json", "export schedule first/plan-auto.json --format svg"),
     "check-order": ("check-order first --run", "check-order first --launcher slurm"),
+    "launch": (
+        "launch first -- torchrun --nproc-per-node=8 train.py",
+        "launch first --env HF_TOKEN --dry-run -- ./job",
+    ),
     "show": ("show first", "show first --slowest 20"),
     "eval": ("eval first --labels zone,rack", "eval first/map.json --truth topology.conf"),
     "matrix": ("import matrix latency.csv --unit us", "import matrix - --unit ms --out scan.json <table.txt"),
@@ -101,8 +112,7 @@ def _under_headings(
     found: dict[str, list[_Record]] = {heading: [] for heading in (*HEADINGS, ADVANCED)}
     rank = {name: place for names in HEADINGS.values() for place, name in enumerate(names)}
     for name, record in sorted(options, key=lambda option: rank.get(option[0], 99)):
-        # A scan's --size is of goodput tests.
-        heading = ADVANCED if (command, name) == ("scan", "size") else of.get(name, ADVANCED)
+        heading = _OTHERWISE.get((command, name)) or of.get(name, ADVANCED)
         found[heading].append(record)
     return [(heading, records) for heading, records in found.items() if records]
 

@@ -1,0 +1,128 @@
+"""``netprobe launch``: a job on the plan's hosts, in the plan's order."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from netprobe.cli.options.documents import PlanArgument
+from netprobe.cli.options.groups import grouped
+from netprobe.cli.options.launching import Reach, hinting
+from netprobe.cli.output import Output, QuietOption
+
+if TYPE_CHECKING:
+    from netprobe.pipeline.launching.parts import Part
+    from netprobe.pipeline.launching.running import JobOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What is run, and how it ends."""
+
+    env: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--env", metavar="NAME[=VALUE]", help="Pass this variable on, with its value here or another."
+        ),
+    ] = None
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the commands, and start nothing.")] = False
+    slots: Annotated[
+        int | None, typer.Option("--slots", min=1, help="Ranks on each host (as the hosts file says, or 1).")
+    ] = None
+    hosts: Annotated[
+        str | None, typer.Option("--hosts", help="The plan's hosts again, with slots and addresses.")
+    ] = None
+    chdir: Annotated[
+        str | None,
+        typer.Option("--chdir", metavar="DIR", help="Run there (this folder, on hosts that have it)."),
+    ] = None
+    master_port: Annotated[
+        int, typer.Option("--master-port", min=1, max=65535, help="Port of rank 0, free on its host.")
+    ] = 29500
+    grace: Annotated[
+        float,
+        typer.Option("--grace", metavar="SECONDS", min=0, max=86400, help="From SIGTERM to SIGKILL."),
+    ] = 10.0
+
+    def options(self, reach: Reach) -> JobOptions:
+        """Of a run by our own supervisors."""
+        from netprobe.pipeline.launching.running import JobOptions
+
+        return JobOptions(
+            grace_s=self.grace,
+            start_timeout_s=reach.start_timeout,
+            python=reach.python,
+            setup=reach.setup,
+            folder=self.chdir or here(),
+            folder_needed=self.chdir is not None,
+        )
+
+
+@grouped
+def launch(
+    *,
+    plan: PlanArgument,
+    program: Annotated[
+        list[str] | None, typer.Argument(metavar="-- PROGRAM [ARGS]", help="What every rank runs, as it is.")
+    ] = None,
+    job: Job,
+    reach: Reach,
+    quiet: QuietOption = False,
+) -> int:
+    """Start a program as the ranks of a plan, on its hosts and in its order."""
+    from netprobe.core.errors import InputError
+    from netprobe.formats import load_hosts
+    from netprobe.pipeline.launching.lines import command_lines
+    from netprobe.pipeline.launching.parts import check_program, environment_of, parts_of
+    from netprobe.pipeline.launching.running import run_job
+    from netprobe.pipeline.launching.way_in import way_in
+    from netprobe.pipeline.ranks.checking_order import planned_ranks
+    from netprobe.plan import load_plan
+    from netprobe.probe.launchers.exec_launcher import ChildLauncher
+
+    check_program(program or [])
+    output = Output(quiet=quiet)
+    way = way_in(reach.via, plan.parent)
+    launcher = replace(reach, via=way).launcher()
+    given = load_hosts(job.hosts) if job.hosts is not None else None
+    ranked = planned_ranks(load_plan(plan), hosts=given, slots=job.slots).hosts
+    if not isinstance(launcher, ChildLauncher):
+        raise InputError(
+            f"--via {way}: export the hostfile and start it there: netprobe export {plan.parent}"
+        )
+    env = environment_of(job.env or [])
+    parts = parts_of(ranked, program or [], env=env, slots=job.slots, port=job.master_port)
+    launcher.check(ranked)
+    if job.dry_run:
+        named = {word for word in job.env or [] if "=" not in word}
+        print("\n".join(command_lines(parts, launcher, named)))
+        return 0
+    with hinting(reach.via is None):
+        end = run_job(
+            parts,
+            launcher,
+            job.options(reach),
+            on_output=print_line,
+            on_note=lambda text: output.note(f"netprobe: {text}"),
+        )
+    return end.code
+
+
+def print_line(part: Part, stream: int, line: bytes) -> None:
+    """A host's line on our stream of that number, its name before it."""
+    target = sys.stdout if stream == 1 else sys.stderr
+    target.flush()
+    target.buffer.write(part.host.name.encode() + b": " + line + b"\n")
+    target.buffer.flush()
+
+
+def here() -> str | None:
+    """This folder; None where it is gone."""
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return None

@@ -1,0 +1,192 @@
+"""launch, as a user types it: processes of this machine stand for hosts."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from netprobe.cli.entry import run
+from netprobe.core.documents.document import write_document
+from netprobe.core.hosts import make_host
+from tests.plan.fleets import order_plan
+
+VIA = "env NAMED={name}"
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> str:
+    hosts = [make_host(name, address=f"127.0.0.{at}") for at, name in enumerate(("n2", "n1", "n3"), 5)]
+    document = order_plan(hosts, np.ones((3, 3)), keep_original="a test's own")
+    write_document(document, tmp_path / "plan.json")
+    return str(tmp_path / "plan.json")
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def wait_until(what: object, timeout_s: float = 10.0) -> bool:
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        if what():  # type: ignore[operator]
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_each_host_gets_its_rank_the_master_and_what_is_passed(
+    plan: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", "it's $(a) secret")
+    ask = 'echo "$NAMED $RANK $WORLD_SIZE $LOCAL_RANK $MASTER_ADDR $MASTER_PORT $TOKEN $X $1"; echo e >&2'
+    odd = "a b'$(touch x)\"; \\ *"
+    argv = [
+        "launch",
+        plan,
+        "--via",
+        VIA,
+        "--env",
+        "TOKEN",
+        "--env",
+        "X=1=2",
+        "--",
+        "sh",
+        "-c",
+        ask,
+        "sh",
+        odd,
+    ]
+    assert run(argv) == 0
+    said = capfd.readouterr()
+    assert sorted(said.out.splitlines()) == sorted(
+        f"{name}: {name} {rank} 3 0 127.0.0.5 29500 it's $(a) secret 1=2 {odd}"
+        for rank, name in enumerate(("n2", "n1", "n3"))
+    )
+    assert sorted(said.err.splitlines()) == ["n1: e", "n2: e", "n3: e"]
+
+
+def test_several_ranks_a_host(plan: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert (
+        run(
+            [
+                "launch",
+                plan,
+                "--via",
+                VIA,
+                "--slots",
+                "2",
+                "--",
+                "sh",
+                "-c",
+                "echo $RANK/$WORLD_SIZE $LOCAL_RANK",
+            ]
+        )
+        == 0
+    )
+    assert sorted(capfd.readouterr().out.splitlines()) == sorted(
+        f"{name}: {2 * at + local}/6 {local}"
+        for at, name in enumerate(("n2", "n1", "n3"))
+        for local in (0, 1)
+    )
+
+
+def test_the_first_failure_ends_the_rest_and_its_code_is_passed_on(
+    plan: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The others run in sessions of their own and ignore SIGTERM, in the background too: none is left."""
+    job = tmp_path / "job.sh"
+    job.write_text(
+        f'cd {shlex.quote(str(tmp_path))}\nif [ "$RANK" = 1 ]; then\n'
+        "until [ -s 0 ] && [ -s 2 ]; do sleep 0.02; done; exit 7\nfi\ntrap '' TERM\n"
+        f"setsid sh -c 'trap \"\" TERM; echo $$ >'$RANK'; while :; do sleep 0.1; done' &\n"
+        "while :; do sleep 0.1; done\n"
+    )
+    assert run(["launch", plan, "--via", VIA, "--grace", "0.3", "--", "sh", str(job)]) == 7
+    assert "n1: ended with exit code 7; the other 2 are ended" in capfd.readouterr().err
+    left = [int((tmp_path / rank).read_text()) for rank in ("0", "2")]
+    assert not any(map(is_alive, left))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_reaches_all_and_what_does_not_end_is_killed(plan: str, tmp_path: Path, number: int) -> None:
+    job = tmp_path / "job.sh"
+    job.write_text(
+        f'cd {shlex.quote(str(tmp_path))}\n[ "$RANK" = 1 ] && trap "" INT TERM || trap "exit 9" INT TERM\n'
+        "echo $$ >pid$RANK; while :; do sleep 0.05; done\n"
+    )
+    argv = ["launch", plan, "--via", VIA, "--grace", "0.5", "--", "sh", str(job)]
+    running = subprocess.Popen([sys.executable, "-m", "netprobe", *argv], stderr=subprocess.PIPE, text=True)
+    pids = [tmp_path / f"pid{rank}" for rank in range(3)]
+    assert wait_until(lambda: all(path.is_file() and path.read_text() for path in pids))
+    running.send_signal(number)
+    running.communicate(timeout=30)
+    assert running.returncode == 9
+    assert not any(is_alive(int(path.read_text())) for path in pids)
+
+
+def test_nothing_is_left_when_netprobe_itself_is_killed(plan: str, tmp_path: Path) -> None:
+    job = f"cd {shlex.quote(str(tmp_path))}; echo $$ >pid$RANK; exec sleep 600"
+    argv = ["launch", plan, "--via", VIA, "--grace", "0.3", "--", "sh", "-c", job]
+    running = subprocess.Popen([sys.executable, "-m", "netprobe", *argv])
+    pids = [tmp_path / f"pid{rank}" for rank in range(3)]
+    assert wait_until(lambda: all(path.is_file() and path.read_text() for path in pids))
+    running.kill()
+    running.wait(10)
+    assert wait_until(lambda: not any(is_alive(int(path.read_text())) for path in pids))
+
+
+def test_no_host_starts_where_one_cannot_be_reached(
+    plan: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    way = tmp_path / "way"
+    way.write_text('#!/bin/sh\n[ "$1" = n3 ] && { echo "no way there" >&2; exit 1; }\nshift\nexec "$@"\n')
+    way.chmod(0o755)
+    mark = tmp_path / "started"
+    assert run(["launch", plan, "--via", f"{way} {{name}}", "--", "touch", str(mark)]) == 4
+    said = capfd.readouterr().err
+    assert "n3: " in said and "no way there" in said and len(said.splitlines()) == 1
+    assert not mark.exists()
+
+
+def test_a_dry_run_prints_lines_that_a_shell_reads_back(
+    plan: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", "secret")
+    words = ["torchrun", "--nproc_per_node=2", "train.py", "--node-rank", "x y;$(z)"]
+    assert run(["launch", plan, "--env", "TOKEN", "--dry-run", "--", *words]) == 0
+    lines = [shlex.split(line) for line in capfd.readouterr().out.splitlines()]
+    assert [line[line.index("--") + 1] for line in lines] == ["n2", "n1", "n3"]
+    for rank, line in enumerate(lines):
+        assert shlex.split(line[-1]) == [
+            "exec", "env", "TOKEN=...", "torchrun", "--nnodes=3", f"--node-rank={rank}", "--rdzv-backend=static",
+            "--master-addr=127.0.0.5", "--master-port=29500", *words[1:],
+        ]  # fmt: skip
+
+
+def test_bad_input_is_one_line(plan: str, capsys: pytest.CaptureFixture[str]) -> None:
+    os.environ.pop("NOT_SET_HERE", None)
+    for argv, what in (
+        ([], "no program was given"),
+        (["--env", "1a=2", "--", "true"], "NAME or NAME=VALUE"),
+        (["--env", "NOT_SET_HERE", "--", "true"], "not set here"),
+        (["--", "torchrun", "--rdzv_backend", "c10d", "t.py"], "does not keep"),
+        (["--", "python3", "-m", "torch.distributed.run", "--standalone", "t.py"], "one host alone"),
+        (["--", "torchrun", "--nnodes=2", "t.py"], "another number of hosts"),
+        (["--", "torchrun", "--node-rank=1", "t.py"], "each host has its own"),
+    ):
+        assert run(["launch", plan, "--via", VIA, *argv]) == 2, argv
+        said = capsys.readouterr()
+        assert what in said.err and len(said.err.strip().splitlines()) == 1 and not said.out
+    assert run(["launch", plan, "--via", VIA, "--", "no-such-program"]) == 127
+    assert run(["launch", plan, "--via", VIA, "--chdir", "/no/such", "--", "true"]) == 126
