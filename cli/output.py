@@ -13,6 +13,7 @@ import typer
 
 from netprobe.core.errors import InputError
 from netprobe.core.text import printable
+from netprobe.report.plain import plain
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -81,24 +82,6 @@ def _writing() -> Iterator[None]:
         raise InputError(
             f"standard output cannot be written: {error.strerror}; the output files are written before it"
         ) from None
-
-
-def plain(part: RenderableType) -> RenderableType:
-    """The same without characters that a terminal would interpret, from any source.
-
-    Colours are rich's own, and come later.
-    """
-    if isinstance(part, str):
-        return printable(part, keep="\n")
-    from rich.console import Group
-    from rich.segment import Segment, Segments
-
-    class Plain:
-        def __rich_console__(self, console: Any, options: Any) -> Any:
-            segments = console.render(part, options)
-            yield Segments([Segment(printable(text, keep="\n"), style) for text, style, _ in segments])
-
-    return Group(Plain())
 
 
 def next_lines(*commands: str) -> list[str]:

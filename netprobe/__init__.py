@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from netprobe.face.making import map_scan, plan_order, plan_schedule
     from netprobe.face.measuring import measure_capacity, scan, verify_plan
     from netprobe.face.running import Progress, Reach
+    from netprobe.face.showing import show
     from netprobe.pipeline.mapping.map_scan import MapOptions
     from netprobe.pipeline.planning.plan_order import PlanRequest as OrderOptions
     from netprobe.probe.capacity.run import CapacityOptions
@@ -76,6 +77,7 @@ __all__ = [
     "plan_schedule",
     "save",
     "scan",
+    "show",
     "verify_plan",
 ]
 
@@ -92,6 +94,7 @@ _HOMES = {
     "face.labs": "Lab",
     "face.measuring": "measure_capacity scan verify_plan",
     "face.running": "Progress Reach",
+    "face.showing": "show",
     "face.making": "map_scan plan_order plan_schedule",
     "pipeline.mapping.map_scan": "MapOptions",
     "pipeline.planning.plan_order": "PlanRequest:OrderOptions",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rich.console import RenderableType
 from rich.table import Table
 
 from netprobe.core.documents.capacity import Capacity, Resource
@@ -70,3 +71,10 @@ def _cell(resource: Resource | None) -> str:
         return "-"
     mark = {"hosts": ">", "cpu": ">", "one_of": "~"}.get(resource.limited_by or "", "")
     return mark + rate_text(resource.bytes_per_s)
+
+
+def capacity_parts(capacity: Capacity) -> list[RenderableType]:
+    """The tables of groups and hosts, and the text; one line where there is no reading."""
+    if capacity.status == "failed":
+        return [f"no capacity: {capacity.reason or 'no flow gave a reading'}"]
+    return [group_table(capacity), "", host_table(capacity), "", capacity_text(capacity)]

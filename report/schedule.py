@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
+from netprobe.core.documents.ds_sync_plan import DsSyncPlan
 from netprobe.core.documents.schedule_plan import Prediction, SchedulePlan
 from netprobe.core.units import count, seconds_text, size_text
 from netprobe.plan.auto.candidates import GIVEN, Candidate
@@ -121,3 +122,11 @@ def ranges_text(ranges: Sequence[Range]) -> list[str]:
 def unknown_text(unknown: Sequence[str]) -> list[str]:
     """What remains unknown, one line each."""
     return [f"not known: {text}" for text in unknown]
+
+
+def pattern_lines(plan: DsSyncPlan) -> list[str]:
+    """How long a pattern is, its first iteration, and the advice."""
+    groups = "; ".join(
+        ", ".join(group[:8]) + (" .." if len(group) > 8 else "") for group in plan.pattern[0].groups[:8]
+    )
+    return [f"{plan.pattern_length} iterations; the first: {groups}", *filter(None, [plan.advice])]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 
+from rich.console import RenderableType
 from rich.table import Table
 
 from netprobe.core.documents.verify import RankCorrelation, Verify
@@ -136,3 +137,10 @@ def correlation_text(found: RankCorrelation) -> str:
         f"predicted against measured over {count(found.orders, 'order')}: Kendall's tau-b {found.tau_b:.2f} "
         f"(at most {found.ceiling:.2f}, for ties), Spearman's coefficient {found.spearman or 0.0:.2f}"
     )
+
+
+def verify_parts(result: Verify) -> list[RenderableType]:
+    """The table of orders where something ran, the text, and how well the prediction fits."""
+    parts: list[RenderableType] = [order_table(result), ""] if result.repetitions else []
+    parts.append(verify_text(result))
+    return parts if result.correlation is None else [*parts, correlation_text(result.correlation)]

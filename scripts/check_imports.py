@@ -23,10 +23,12 @@ HOMES = {
     "sklearn": ("embed", "cluster"),
     "scapy": ("probe",),
     "numba": ("embed", "cluster", "plan"),
+    "pandas": ("core",),
+    "xarray": ("core",),
     "typer": ("cli",),
     "rich": ("cli", "report"),
 }
-HEAVY = {"torch", "sklearn", "scapy", "numba"}
+HEAVY = {"torch", "sklearn", "scapy", "numba", "pandas", "xarray"}
 # Packages that a folder may import in one module only (and in what travels with the agent), so that
 # there is one place to look.
 ONE_MODULE = {("embed", "torch"), ("probe", "scapy")}

@@ -111,12 +111,9 @@ def show_capacity(result: Capacity, output: Output) -> None:
     """The tables of groups and hosts, for people."""
     if output.json or output.quiet:
         return
-    from netprobe.report.capacity import capacity_text, group_table, host_table
+    from netprobe.report.capacity import capacity_parts
 
-    if result.status == "failed":
-        output.say(f"no capacity: {result.reason or 'no flow gave a reading'}")
-        return
-    output.say(group_table(result), "", host_table(result), "", capacity_text(result))
+    output.say(*capacity_parts(result))
 
 
 def capacity_summary(result: Capacity) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -57,14 +57,8 @@ def ds_sync(
         plan = plan_ds_sync(document, request, capacity=measured)
     files.save(plan, path)
     if not (json or quiet):
+        from netprobe.report.schedule import pattern_lines
+
         output.say(*pattern_lines(plan), f"wrote {path}")
     output.result(plan.model_dump(mode="json", exclude={"hosts", "parents"}) | {"file": str(path)})
     return 0
-
-
-def pattern_lines(plan: Any) -> list[str]:
-    """How long the pattern is, its first iteration, and the advice."""
-    groups = "; ".join(
-        ", ".join(group[:8]) + (" .." if len(group) > 8 else "") for group in plan.pattern[0].groups[:8]
-    )
-    return [f"{plan.pattern_length} iterations; the first: {groups}", *filter(None, [plan.advice])]

@@ -86,63 +86,10 @@ def _all(shown: Shown, output: Output) -> None:
     output.result(_summary(shown) if output.json else {})
     if output.json:
         return
-    from netprobe.core.documents.plan import OrderPlan
-    from netprobe.report.headline import headline
+    from netprobe.pipeline.shown_text import shown_parts
 
-    _show_map(shown, output)
-    if shown.capacity is not None:
-        from netprobe.cli.commands.capacity import show_capacity
-
-        show_capacity(shown.capacity, output)
-        output.say("")
-    for path, plan in shown.plans:
-        output.say(*_plan_lines(path, plan), "")
-    for path, verify in shown.verifies:
-        from netprobe.cli.commands.verify import show_verify
-
-        output.say(f"{path.name}:")
-        show_verify(verify, output)
-        output.say("")
-    order = next((plan for _, plan in shown.plans if isinstance(plan, OrderPlan)), None)
-    made_of = None if order is None else order.parent().sha256
-    # A run of another plan says nothing of this one.
-    ran = next((v for _, v in shown.verifies if made_of in {parent.sha256 for parent in v.parents}), None)
-    sentence = headline(shown.map, order, ran)
-    output.say(*([sentence] if sentence else []))
-
-
-def _show_map(shown: Shown, output: Output) -> None:
-    from netprobe.pipeline.mapping.findings import direction_lines, outlier_lines
-    from netprobe.report import terminal
-
-    scan, map_ = shown.scan, shown.map
-    if scan is not None:
-        output.say(terminal.scan_text(scan), *(f"warning: {text}" for text in scan.warnings[:10]), "")
-    if map_ is None:
-        return
-    if scan is not None and len(scan.hosts) > 1:
-        console = output.console()
-        heat = terminal.heat_map(scan, map_, width=console.width, encoding=console.encoding)
-        output.say(heat, "")
-    output.say(terminal.group_table(map_), "", *outlier_lines(map_.outliers), *direction_lines(map_))
-    output.say(*terminal.unplaced_text(map_), map_.verdict.text, "")
-
-
-def _plan_lines(path: Path, plan: Any) -> list[str]:
-    from netprobe.core.documents.plan import OrderPlan
-    from netprobe.core.documents.schedule_plan import SchedulePlan
-
-    if isinstance(plan, OrderPlan):
-        from netprobe.report.terminal import order_text
-
-        return [f"{path.name}, an order of the ranks:", order_text(plan)]
-    if isinstance(plan, SchedulePlan):
-        from netprobe.report.schedule import schedule_text
-
-        return [f"{path.name}, a schedule:", schedule_text(plan)]
-    from netprobe.cli.commands.plan_ds_sync import pattern_lines
-
-    return [f"{path.name}, which hosts average with which:", *pattern_lines(plan)]
+    console = output.console()
+    output.say(*shown_parts(shown, width=console.width, encoding=console.encoding))
 
 
 def _summary(shown: Shown) -> dict[str, Any]:

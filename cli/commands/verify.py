@@ -315,13 +315,9 @@ def show_verify(result: Verify, output: Output) -> None:
     """For people."""
     if output.json or output.quiet:
         return
-    from netprobe.report.verify import correlation_text, order_table, verify_text
+    from netprobe.report.verify import verify_parts
 
-    if result.repetitions:
-        output.say(order_table(result), "")
-    output.say(verify_text(result))
-    if result.correlation is not None:
-        output.say(correlation_text(result.correlation))
+    output.say(*verify_parts(result))
 
 
 def verify_summary(result: Verify) -> dict[str, Any]:

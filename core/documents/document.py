@@ -22,6 +22,7 @@ from pydantic_core import PydanticSerializationError
 
 from netprobe._version import __version__
 from netprobe.core.documents.matrix import Ready, SideFile, round_float
+from netprobe.core.documents.notebook import document_html
 from netprobe.core.errors import DocumentError
 from netprobe.core.hosts import Host, is_ip_address
 from netprobe.core.numeric.decimals import RowTexts
@@ -103,6 +104,10 @@ class Document(Record):
         return f"<{type(self).__name__}: {one_line(self.summary(), _MOST_SHOWN)}>"
 
     __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return document_html(f"{type(self).__name__}: {self.summary()}")
 
 
 D = TypeVar("D", bound=Document)

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from html import escape
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from netprobe.core.documents.document import Document, Record
+from netprobe.core.documents.frames import links_dataset, links_frame
 from netprobe.core.documents.matrix import FloatMatrix, Matrix
+from netprobe.core.documents.notebook import document_html, heat_map_svg, table_html
 from netprobe.core.documents.scan import ScannedHost, check_hosts_and_matrices
 from netprobe.core.numeric.distances import is_directed
-from netprobe.core.units import count
+from netprobe.core.text import listed, one_line
+from netprobe.core.units import count, seconds_text
+
+if TYPE_CHECKING:
+    import pandas
+    import xarray
 
 Locality = Literal["found", "none", "cannot_tell"]
 DIRECTED = "directed"
@@ -247,6 +255,56 @@ class Map(Document):
         return (
             f"{count(len(self.hosts), 'host')}, {count(len(self.groups), 'group')}{left}, locality: {verdict}"
         )
+
+    def columns(self) -> dict[str, FloatMatrix]:
+        """(N, N) the distances of each layer: ``distance_s``, ``distance_s_per_byte``."""
+        ends = {"rtt": "distance_s", "beta": "distance_s_per_byte"}
+        return {ends[name]: layer.distance for name, layer in self.layers.named().items()}
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A row for each directed link: the groups of its ends (``""``: unplaced), and its `columns`, NaN for unplaced
+        hosts. Raises PlatformError without pandas."""
+        return links_frame(
+            [host.name for host in self.hosts], self.columns(), labels={"group": self._group_ids()}
+        )
+
+    def to_xarray(self) -> xarray.Dataset:
+        """The `columns` on the dimensions ``src`` and ``dst``, whose coordinates are groups too. Raises PlatformError
+        without xarray."""
+        return links_dataset(
+            [host.name for host in self.hosts],
+            self.columns(),
+            labels={"group": self._group_ids()},
+            attributes={"schema": self.schema_, "created_at": self.created_at, "verdict": self.verdict.text},
+        )
+
+    def _group_ids(self) -> list[str]:
+        ids = {name: group.id for group in self.groups for name in group.hosts}
+        return [ids.get(host.name, "") for host in self.hosts]
+
+    def _repr_html_(self) -> str:
+        index = {host.name: at for at, host in enumerate(self.hosts)}
+        names = [name for group in self.groups for name in group.hosts] + list(self.unplaced)
+        order = [index[name] for name in names]
+        by_rtt = self.grouped_by == "rtt"
+        rows = [
+            [group.id, str(len(group.hosts)), group.leader, listed(group.hosts, 16)] for group in self.groups
+        ]
+        return document_html(
+            f"Map: {self.summary()}",
+            heat_map_svg(
+                names,
+                self.distance[np.ix_(order, order)],
+                unit_text=seconds_text if by_rtt else _per_byte_text,
+                what="distance",
+            ),
+            table_html(("group", "size", "leader", "hosts"), rows),
+            f"<p>{escape(one_line(self.verdict.text))}</p>",
+        )
+
+
+def _per_byte_text(value: float) -> str:
+    return f"{seconds_text(value * 1e6)} a MB"
 
 
 def _without(data: dict[str, Any], *keys: str) -> dict[str, Any]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from netprobe.core.documents.document import Document, Record
+from netprobe.core.documents.notebook import document_html, table_html
 from netprobe.core.hosts import Host
+from netprobe.core.text import one_line
 from netprobe.core.units import count, seconds_text
 
 Objective = Literal["sum", "bottleneck"]
@@ -138,3 +141,8 @@ class OrderPlan(Plan):
         kept = ", your order is kept" if self.kept_given is not None else ""
         costs = f"{seconds_text(self.cost_s)} instead of {seconds_text(self.cost_given_s)}"
         return f"{count(len(self.order), 'rank')}, {self.algorithm}, {costs}{kept}"
+
+    def _repr_html_(self) -> str:
+        rows = [[str(rank), name] for rank, name in enumerate(self.order)]
+        advice = f"<p>{escape(one_line(self.advice))}</p>" if self.advice else ""
+        return document_html(f"OrderPlan: {self.summary()}", advice, table_html(("rank", "host"), rows))

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, field_validator, model_validator
 
 from netprobe.core.documents.document import Document, Record
-from netprobe.core.documents.matrix import Matrix
+from netprobe.core.documents.frames import links_dataset, links_frame
+from netprobe.core.documents.matrix import FloatMatrix, Matrix
+from netprobe.core.documents.notebook import document_html, heat_map_svg, table_html
 from netprobe.core.documents.visits import GoodputReading, PathReading, Visit, Visits, VisitTable
-from netprobe.core.hosts import Host
-from netprobe.core.units import count
+from netprobe.core.hosts import Host, natural_order
+from netprobe.core.units import count, seconds_text
+
+if TYPE_CHECKING:
+    import pandas
+    import xarray
 
 __all__ = [
     "Agent",
@@ -184,6 +190,35 @@ class Scan(Document):
         links = f"{int(known.sum())} of {count(size * (size - 1), 'link')}"
         return (
             f"{count(size, 'host')}, {links}, {', '.join(one.id for one in self.measurements)}, {self.status}"
+        )
+
+    def columns(self) -> dict[str, FloatMatrix]:
+        """(N, N) each, by the name it has in `to_pandas`: ``rtt_p10_s``, ``loss_ratio``, ``goodput_bytes_per_s`` ..."""
+        found = {f"rtt_{key}_s": getattr(self.rtt_s, key) for key in ("min", "p10", "p50", "p90", "p99")}
+        found |= {"loss_ratio": self.loss_ratio, "ipdv_s": self.ipdv_s}
+        for key, matrix in self.goodput_bytes_per_s.items():
+            found["goodput_bytes_per_s" + key.removeprefix("goodput")] = matrix
+        return found
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A row for each directed link, with its `columns`, NaN where nothing was read. Raises PlatformError without
+        pandas."""
+        return links_frame([host.name for host in self.hosts], self.columns(), labels={})
+
+    def to_xarray(self) -> xarray.Dataset:
+        """The `columns` on the dimensions ``src`` and ``dst``. Raises PlatformError without xarray."""
+        about = {"schema": self.schema_, "created_at": self.created_at, "status": self.status}
+        return links_dataset([host.name for host in self.hosts], self.columns(), labels={}, attributes=about)
+
+    def _repr_html_(self) -> str:
+        order = natural_order(self.hosts)
+        names = [self.hosts[at].name for at in order]
+        matrix = np.asarray(self.rtt_s.p10)[np.ix_(order, order)]
+        rows = [[host.name, host.status, host.reason or ""] for host in self.hosts if host.status != "ok"]
+        return document_html(
+            f"Scan: {self.summary()}",
+            heat_map_svg(names, matrix, unit_text=seconds_text, what="RTT"),
+            table_html(("host", "status", "why"), rows) if rows else "",
         )
 
 

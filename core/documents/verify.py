@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import statistics
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from netprobe.core.documents.document import Document, Record
+from netprobe.core.documents.notebook import document_html, table_html
 from netprobe.core.documents.scan import DocumentStatus, ScannedHost
-from netprobe.core.units import count
+from netprobe.core.units import count, seconds_text
 
 Outcome = Literal["faster", "slower", "same", "cannot_tell"]
 
@@ -120,3 +122,13 @@ class Verify(Document):
         ratio = "no ratio" if found.ratio is None else f"{found.ratio:.2f}x as fast as {found.against}"
         span = "" if found.low is None or found.high is None else f" ({found.low:.2f} to {found.high:.2f})"
         return f"{self.ran}, {count(len(self.repetitions), 'run')}, {ratio}{span}, {self.status}"
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for at, one in enumerate(self.orders):
+            took = sorted(
+                run.seconds for run in self.repetitions if run.order == at and run.part != "warm_up"
+            )
+            median = seconds_text(statistics.median(took)) if took else "-"
+            rows.append([one.name, str(len(took)), median])
+        return document_html(f"Verify: {self.summary()}", table_html(("order", "runs", "median"), rows))

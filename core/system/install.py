@@ -74,3 +74,8 @@ def _copies() -> set[Path | None]:
             if (root / "netprobe" / "__init__.py").is_file():
                 copies.add((root / "netprobe").resolve())
     return copies
+
+
+def package_command(package: str) -> str:
+    """The same for a package that none of the extras has."""
+    return f"{shlex.quote(sys.executable or 'python3')} -m pip install {package}"

@@ -1,0 +1,57 @@
+"""What a folder or a document holds, for a terminal: texts and tables, one below the other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from netprobe.core.documents.ds_sync_plan import DsSyncPlan
+from netprobe.core.documents.plan import OrderPlan, Plan
+from netprobe.core.documents.schedule_plan import SchedulePlan
+from netprobe.pipeline.mapping.findings import direction_lines, outlier_lines
+from netprobe.pipeline.showing import Shown
+from netprobe.report import terminal
+from netprobe.report.capacity import capacity_parts
+from netprobe.report.headline import headline
+from netprobe.report.schedule import pattern_lines, schedule_text
+from netprobe.report.verify import verify_parts
+
+
+def shown_parts(shown: Shown, *, width: int, encoding: str = "utf-8") -> list[Any]:
+    """Texts, and what rich renders: a heat map of ``width`` columns, groups, capacities, plans, runs, what to do."""
+    parts = _map_parts(shown, width, encoding)
+    if shown.capacity is not None:
+        parts += [*capacity_parts(shown.capacity), ""]
+    for path, plan in shown.plans:
+        parts += [*_plan_lines(path, plan), ""]
+    for path, verify in shown.verifies:
+        parts += [f"{path.name}:", *verify_parts(verify), ""]
+    order = next((plan for _, plan in shown.plans if isinstance(plan, OrderPlan)), None)
+    made_of = None if order is None else order.parent().sha256
+    # A run of another plan says nothing of this one.
+    ran = next((v for _, v in shown.verifies if made_of in {parent.sha256 for parent in v.parents}), None)
+    sentence = headline(shown.map, order, ran)
+    return [*parts, *([sentence] if sentence else [])]
+
+
+def _map_parts(shown: Shown, width: int, encoding: str) -> list[Any]:
+    scan, map_ = shown.scan, shown.map
+    parts: list[Any] = []
+    if scan is not None:
+        parts += [terminal.scan_text(scan), *(f"warning: {text}" for text in scan.warnings[:10]), ""]
+    if map_ is None:
+        return parts
+    if scan is not None and len(scan.hosts) > 1:
+        parts += [terminal.heat_map(scan, map_, width=width, encoding=encoding), ""]
+    parts += [terminal.group_table(map_), "", *outlier_lines(map_.outliers), *direction_lines(map_)]
+    return [*parts, *terminal.unplaced_text(map_), map_.verdict.text, ""]
+
+
+def _plan_lines(path: Path, plan: Plan) -> list[str]:
+    if isinstance(plan, OrderPlan):
+        return [f"{path.name}, an order of the ranks:", terminal.order_text(plan)]
+    if isinstance(plan, SchedulePlan):
+        return [f"{path.name}, a schedule:", schedule_text(plan)]
+    if isinstance(plan, DsSyncPlan):
+        return [f"{path.name}, which hosts average with which:", *pattern_lines(plan)]
+    return [f"{path.name}, a plan of kind {plan.kind}"]
