@@ -18,10 +18,10 @@ from netprobe.plan.auto.candidates import GIVEN, Candidate
 from netprobe.plan.auto.known import PACKET_BYTES, KnownNetwork
 from netprobe.plan.auto.predicting import (
     BOUND,
-    FEW_TRANSFERS,
     Interval,
     Tried,
     bound_s,
+    has_rough,
     interval_of,
     latency_of,
     prediction_of,
@@ -41,6 +41,8 @@ MOST_PIECES, COARSE_PIECES = 512, 128
 """Chunks that a choice is made among; and where only the sizes at which it changes are looked for."""
 WITHIN = 1.1
 """A size at which the winner changes is found within a tenth."""
+MANY_HOSTS, WITHIN_MANY = 64, 1.5
+"""Above so many hosts only every second size is looked at, and where the winner changes is found within a half."""
 _LOOKED_AT = 6
 Reason = Literal["faster", "close", "cannot_tell"]
 
@@ -75,6 +77,8 @@ class Chooser:
     candidates: Sequence[Candidate]
     _runs: dict[tuple[Candidate, int], Simulation] = field(default_factory=dict)
     _rough: dict[tuple[Candidate, int], float] = field(default_factory=dict)
+    _roughly: bool = False
+    """Whether rough times are enough: while `ranges` looks for who wins where."""
     _intervals: dict[tuple[Candidate, int], Interval] = field(default_factory=dict)
     _latencies: dict[tuple[Candidate, int], float] = field(default_factory=dict)
 
@@ -172,8 +176,11 @@ class Chooser:
             return [least, replace(least, first_bytes=PACKET_BYTES + 1, last_bytes=MOST_BYTES, candidate=None,
                                    reason="cannot_tell")]  # fmt: skip
         size = decision.size_bytes
-        below = self._walk(decision, sorted((s for s in GRID if s < size), reverse=True))
-        above = self._walk(decision, [s for s in GRID if s > size])
+        grid = GRID if self._size <= MANY_HOSTS else GRID[::2]
+        self._roughly = True
+        below = self._walk(decision, sorted((s for s in grid if s < size), reverse=True))
+        above = self._walk(decision, [s for s in grid if s > size])
+        self._roughly = False
         # Each change is (where, what holds beyond it); going down "beyond" is below.
         made: list[Range] = []
         last = MOST_BYTES
@@ -221,7 +228,8 @@ class Chooser:
         wanted |= {found.likely.label}
         among = [one for one in self.candidates if one.label in wanted]
         near, far = at, size_bytes
-        while max(near, far) > min(near, far) * WITHIN:
+        within = WITHIN if self._size <= MANY_HOSTS else WITHIN_MANY
+        while max(near, far) > min(near, far) * within:
             middle = round((near * far) ** 0.5)
             if _said(self._held(held, middle, among)) == _said(held):
                 near = middle
@@ -229,8 +237,15 @@ class Chooser:
                 far = middle
         return far
 
+    @property
+    def _size(self) -> int:
+        return len(self.known.network.hosts)
+
     def time_s(self, candidate: Candidate, size_bytes: int) -> float:
-        """Seconds by the capacities as read."""
+        """Seconds by the capacities as read; a few percent off while sizes are looked through."""
+        key = (candidate, size_bytes)
+        if self._roughly and key not in self._runs and has_rough(candidate, size_bytes):
+            return self.rough_s(candidate, size_bytes)
         return self._run(candidate, size_bytes).time_s
 
     def _run(self, candidate: Candidate, size_bytes: int) -> Simulation:
@@ -263,7 +278,9 @@ class Chooser:
         if key not in self._intervals:
             time_s = self.time_s(candidate, size_bytes)
             bound = self.bound_s(candidate, size_bytes)
-            self._intervals[key] = interval_of(self.known, candidate, size_bytes, time_s, bound)
+            self._intervals[key] = interval_of(
+                self.known, candidate, size_bytes, time_s, bound, self._rough.get(key)
+            )
         return self._intervals[key]
 
     def _surely(self, one: Candidate, other: Candidate, size_bytes: int) -> bool:
@@ -277,7 +294,12 @@ class Chooser:
             _, stage, i, one = heapq.heappop(heap)
             if stage == 2:
                 yield one
-            elif stage == 1 or (one, size_bytes) in self._runs or one.transfers(size_bytes) <= FEW_TRANSFERS:
+            elif (
+                stage == 1
+                or (one, size_bytes) in self._runs
+                or not has_rough(one, size_bytes)
+                or self._roughly
+            ):
                 heapq.heappush(heap, (self.time_s(one, size_bytes), 2, i, one))
             else:
                 heapq.heappush(heap, (BOUND * self.rough_s(one, size_bytes), 1, i, one))
@@ -298,7 +320,7 @@ def distinct(
     made: dict[tuple[object, ...], Candidate] = {}
     for one in (*keep, *candidates):
         pieces = one.pieces(size_bytes)
-        if pieces > MOST_PIECES and one not in keep:
+        if pieces > _most(MOST_PIECES, len(one.order)) and one not in keep:
             continue
         made.setdefault((one.algorithm, one.order, one.groups, pieces, one.channels), one)
     return list(made.values())
@@ -310,7 +332,16 @@ def coarse(candidates: Sequence[Candidate], size_bytes: int) -> list[Candidate]:
     for one in candidates:
         pieces = one.pieces(size_bytes)
         least[one.label] = min(pieces, least.get(one.label, pieces))
-    return [one for one in candidates if one.pieces(size_bytes) <= max(COARSE_PIECES, least[one.label])]
+    return [
+        one
+        for one in candidates
+        if one.pieces(size_bytes) <= max(_most(COARSE_PIECES, len(one.order)), least[one.label])
+    ]
+
+
+def _most(pieces: int, hosts: int) -> int:
+    """Chunks to choose among: fewer for more than MANY_HOSTS, so that transfers do not grow with their number."""
+    return max(hosts, min(pieces, pieces * MANY_HOSTS // hosts)) if hosts > MANY_HOSTS else pieces
 
 
 def _range(first: int, last: int, held: Decision) -> Range:

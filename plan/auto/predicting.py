@@ -17,8 +17,8 @@ BOUND = 0.97
 """The simulator is within so much of every event, and so a bound counts only so much."""
 ROUGH_MERGE, ROUGH_CHUNK = 5e-3, 0.5
 """A rough run takes events within this share of the bound for one, and within this share of the time of a chunk."""
-FEW_TRANSFERS = 512
-"""A run of so few is not worth being a rough one."""
+FEW_TRANSFERS, MANY_CHUNKS = 512, 250
+"""A rough run of so few transfers, or of so many chunks, would cost what a full one does."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +56,11 @@ def time_of(known: KnownNetwork, candidate: Candidate, size_bytes: int) -> float
     return run_of(known, candidate, size_bytes).time_s
 
 
+def has_rough(candidate: Candidate, size_bytes: int) -> bool:
+    """Whether a rough run costs less than a full one."""
+    return candidate.transfers(size_bytes) > FEW_TRANSFERS and candidate.pieces(size_bytes) < MANY_CHUNKS
+
+
 def rough_s(
     known: KnownNetwork, candidate: Candidate, size_bytes: int, at_least_s: float, ends: Floats | None = None
 ) -> float:
@@ -64,7 +69,7 @@ def rough_s(
     ``at_least_s`` is a lower bound of the time.
     """
     network = known.network if ends is None else known.network.with_capacity(ends)
-    if candidate.transfers(size_bytes) <= FEW_TRANSFERS:
+    if not has_rough(candidate, size_bytes):
         return simulate(network, [_job(candidate, size_bytes)]).time_s
     merge_s = at_least_s * min(ROUGH_MERGE, ROUGH_CHUNK / candidate.pieces(size_bytes))
     return simulate(network, [_job(candidate, size_bytes)], merge_s=merge_s).time_s
@@ -76,11 +81,13 @@ def interval_of(
     size_bytes: int,
     time_s: float | None = None,
     at_least_s: float | None = None,
+    rough: float | None = None,
 ) -> Interval:
     """The same with what the capacities leave unknown. Above `PACKET_BYTES` latencies alone give no upper bound.
 
-    ``time_s`` is that of `run_of`, where it is known; ``at_least_s`` a lower bound, where it is known. The ends are as
-    far off it as those of rough runs are off a rough one, whose errors have the same sign.
+    ``time_s`` is that of `run_of`, where it is known; ``at_least_s`` a lower bound, and ``rough`` the seconds
+    of `rough_s`, where they are. The ends are as far off it as those of rough runs are off a rough one: their errors
+    have the same sign.
     """
     network = known.network
     middle = run_of(known, candidate, size_bytes).time_s if time_s is None else time_s
@@ -89,8 +96,11 @@ def interval_of(
     if network.certain:
         return Interval(time_s=middle, low_s=middle, high_s=middle)
     least = middle if at_least_s is None else at_least_s
-    rough = [rough_s(known, candidate, size_bytes, least, c) for c in (None, network.high, network.low)]
-    ends = [middle * end / rough[0] if rough[0] else end for end in rough[1:]]
+    if rough is None:
+        full = not has_rough(candidate, size_bytes)
+        rough = middle if full else rough_s(known, candidate, size_bytes, least)
+    ends = [rough_s(known, candidate, size_bytes, least, end) for end in (network.high, network.low)]
+    ends = [middle * end / rough if rough else end for end in ends]
     return Interval(time_s=middle, low_s=min(*ends, middle), high_s=max(*ends, middle))
 
 

@@ -20,30 +20,31 @@ def fair_rates(passed: NDArray[np.intp], capacity: Floats, most: Floats) -> Floa
     inf where nothing limits. A flow that nothing limits has the rate inf.
     """
     flows, slots = passed.shape
+    if not slots:
+        return most.astype(np.float64)
     rates = np.full(flows, np.inf)
+    none = len(capacity)
     left = np.append(capacity.astype(np.float64), np.inf)
-    at = np.where(passed < 0, len(capacity), passed)
-    open_ = np.arange(flows)
-    while len(open_):
-        own = at[open_]
-        count = np.bincount(own.ravel(), minlength=len(left))
-        count[-1] = 0
-        with np.errstate(divide="ignore", invalid="ignore"):
+    own = np.where(passed < 0, none, passed)
+    limit, open_ = most, np.arange(flows)
+    count = np.bincount(own.ravel(), minlength=none + 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        while len(open_):
             share = np.where(count > 0, np.maximum(left, 0.0) / count, np.inf)
-        share[-1] = np.inf
-        least = np.minimum(share[own].min(axis=1) if slots else np.inf, most[open_])
-        # A resource is full when no flow of its own is held back more elsewhere.
-        lowest = np.full(len(left), np.inf)
-        for slot in range(slots):
-            np.minimum.at(lowest, own[:, slot], least)
-        full = (count > 0) & (lowest * _NEAR >= share) & np.isfinite(share)
-        ends = full[own].any(axis=1) | (least >= most[open_]) | np.isinf(least)
-        done = open_[ends]
-        rates[done] = least[ends]
-        finite = np.isfinite(least[ends])
-        taken = np.bincount(
-            at[done][finite].ravel(), np.repeat(least[ends][finite], slots), minlength=len(left)
-        )
-        left[:-1] -= taken[:-1]
-        open_ = open_[~ends]
+            share[none] = np.inf
+            least = np.minimum(share[own].min(axis=1), limit)
+            # A resource is full when no flow of its own is held back more elsewhere.
+            lowest = np.full(none + 1, np.inf)
+            np.minimum.at(lowest, own.ravel(), np.repeat(least, slots))
+            full = (lowest * _NEAR >= share) & (share < np.inf)
+            ends = full[own].any(axis=1) | (least >= limit)
+            if ends.all():
+                rates[open_] = least
+                break
+            rates[open_[ends]] = least[ends]
+            gone, taken = own[ends].ravel(), np.where(np.isinf(least[ends]), 0.0, least[ends])
+            count -= np.bincount(gone, minlength=none + 1)
+            left -= np.bincount(gone, np.repeat(taken, slots), minlength=none + 1)
+            keeps = ~ends
+            open_, own, limit = open_[keeps], own[keeps], limit[keeps]
     return rates

@@ -16,7 +16,7 @@ from netprobe.plan.simulate.engine import NOTHING, Engine, Trace, Work
 from netprobe.plan.simulate.fair import Floats
 from netprobe.plan.simulate.network import Network
 
-EXACT_TRANSFERS = 4096
+EXACT_TRANSFERS = 1024
 """Up to so many every event is simulated; above, equal blocks are joined and near ends are one event."""
 TRANSFERS_KEPT = 30_000
 """About so many are left when blocks are joined; one block of each template and channel stays in any case."""
