@@ -36,7 +36,6 @@ def test_a_scan_and_a_map_are_drawn_in_notebooks() -> None:
     others = (
         netprobe.plan_order(map_, scan=scan),
         capacity_of(map_),
-        netprobe.plan_schedule(map_, algorithm="2lha"),
     )
     for other in others:
         assert type(other).__name__ in html_of(other)
