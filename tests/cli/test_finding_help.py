@@ -67,17 +67,25 @@ def test_docs_of_what_is_not_there_says_what_is(
     assert "known are" in error and meant in error and error.count("\n") == 1
 
 
+def test_docs_of_an_install_without_pages_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("netprobe.pipeline.pages.files", lambda _package: tmp_path)
+    assert run(["docs"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("typed", "some"),
     [
         ("", set(COMMANDS)),
-        ("s", {"scan", "show", "schema"}),
+        ("s", {name for name in COMMANDS if name[0] == "s"}),
         ("plan ", {"order", "auto", "2lha", "ds-sync"}),
         ("plan order --obj", {"--objective"}),
         ("scan --dry", {"--dry-run"}),
         ("help plan o", {"order"}),
-        ("help ex", {"export"}),
-        ("docs lau", {"launchers"}),
+        ("help export", {"export"}),
+        ("docs glos", {"glossary"}),
         ("schema tr", {"truth"}),
         ("completion ", {"bash", "zsh", "fish"}),
         ("--ver", {"--version"}),
