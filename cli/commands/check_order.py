@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from netprobe.cli.options.documents import PlanArgument
+from netprobe.cli.options.launching import Reach
 from netprobe.cli.output import JsonOption, Output, QuietOption
 from netprobe.core.units import count
 
 if TYPE_CHECKING:
-    from netprobe.pipeline.ranks.checking_order import OrderCheck
+    from netprobe.formats.rank_output.rank_lines import RankLog
+    from netprobe.pipeline.ranks.checking_order import OrderCheck, PlannedRanks
 
 _SHOWN = 20
 
@@ -48,8 +51,12 @@ def check_order(
     ssh_config: Annotated[
         Path | None,
         typer.Option(
-            "--ssh-config", metavar="FILE", help="For the ssh that mpirun starts (openmpi, rankfile)."
+            "--ssh-config", metavar="FILE", help="For the ssh that mpirun or, for torchrun, netprobe starts."
         ),
+    ] = None,
+    via: Annotated[
+        str | None,
+        typer.Option("--via", help="How torchrun's hosts are reached (as the scan did, or ssh)."),
     ] = None,
     json: JsonOption = False,
     quiet: QuietOption = False,
@@ -68,35 +75,90 @@ def check_order(
     if read and run:
         raise InputError("--read and --run are two sources of the same output: give one of them")
     _check_unused(ctx, reading=bool(read), running=run, extra=extra)
-    extra = [*ssh_arguments(ssh_config, launcher), *(extra or [])]
+    extra = _launcher_words(extra or [], launcher, via, ssh_config, reading=bool(read))
     given = load_hosts(hosts) if hosts is not None else None
     planned = planned_ranks(load_plan(plan), hosts=given, slots=slots, by_node=by_node)
     if read:
         log = read_logs(read)
+    elif launcher == "torchrun":
+        reach = Reach(via=via, ssh_config=ssh_config)
+        if not run:
+            return _print_torchrun(plan, output, reach, extra, _as_exported(slots, hosts, by_node=False))
+        log = _ask_torchrun(planned, plan, reach, extra, slots, timeout)
     else:
         entry = format_named(ranks_by.format)
         path = file or plan.parent / entry.file
         same = _as_exported(slots, hosts, by_node=by_node)
         export = ["netprobe", "export", "hostfile", str(plan), "--format", ranks_by.format, *same]
         export += ["--out", str(file)] if file is not None else []
-        fault = None
-        if entry.command is not None:
-            fault = exported_fault(planned, ranks_by.format, path, shlex.join(export))
+        fault = exported_fault(planned, ranks_by.format, path, shlex.join(export))
         if not run:
-            if fault is not None:
-                output.note(f"warning: {fault}")
-            commands = rank_commands(ranks_by, str(path), planned.hosts, slots=slots, extra=extra or ())
-            output.say("\n".join(commands))
-            then = shlex.join(["netprobe", "check-order", str(plan), *same, "--read", "-"])
-            output.note(f"then: ... | {then} (or a file of what it printed)")
-            output.result({"launcher": launcher, "commands": commands, "warning": fault})
-            return EXIT_OK
+            commands = rank_commands(ranks_by, str(path), planned.hosts, slots=slots, extra=extra)
+            return _print_commands(plan, output, launcher, commands, same, fault)
         if fault is not None:
             raise InputError(fault)
-        log = run_for_log(ranks_by, str(path), planned, slots=slots, extra=extra or (), timeout_s=timeout)
+        log = run_for_log(ranks_by, str(path), planned, slots=slots, extra=extra, timeout_s=timeout)
     found = compare(planned, log)
     _show(output, found, ranks_by.name if run else (found.launchers or (launcher,))[0])
     return EXIT_OK if found.good else EXIT_PARTIAL
+
+
+def _launcher_words(
+    extra: list[str], launcher: str, via: str | None, ssh_config: Path | None, *, reading: bool
+) -> list[str]:
+    """The arguments for the launcher itself. Raises InputError for a way in that it does not take."""
+    from netprobe.core.errors import InputError
+
+    if via is not None and (launcher != "torchrun" or reading):
+        raise InputError(
+            "--via goes with --launcher torchrun, which netprobe starts on each host: leave it out"
+        )
+    return extra if launcher == "torchrun" else [*ssh_arguments(ssh_config, launcher), *extra]
+
+
+def _print_commands(
+    plan: Path, output: Output, launcher: str, commands: list[str], same: list[str], fault: str | None
+) -> int:
+    """Commands for a shell on standard output, and what comes then beside it."""
+    if fault is not None:
+        output.note(f"warning: {fault}")
+    output.say("\n".join(commands))
+    then = shlex.join(["netprobe", "check-order", str(plan), *same, "--read", "-"])
+    output.note(f"then: ... | {then} (or a file of what it printed)")
+    output.result({"launcher": launcher, "commands": commands, "warning": fault})
+    return 0
+
+
+def _torchrun_words(extra: list[str]) -> list[str]:
+    return ["torchrun", *extra, "--no-python"]
+
+
+def _print_torchrun(plan: Path, output: Output, reach: Reach, extra: list[str], same: list[str]) -> int:
+    """One command for a shell, which starts torchrun on every host."""
+    from netprobe.pipeline.launching.asking import ASK
+
+    way = ["--via", reach.via] if reach.via is not None else []
+    way += ["--ssh-config", str(reach.ssh_config)] if reach.ssh_config is not None else []
+    words = ["netprobe", "launch", str(plan), *same, *way, "--", *_torchrun_words(extra), *ASK]
+    return _print_commands(plan, output, "torchrun", [shlex.join(words)], same, None)
+
+
+def _ask_torchrun(
+    planned: PlannedRanks, plan: Path, reach: Reach, extra: list[str], slots: int | None, time_s: float
+) -> RankLog:
+    """Start torchrun on every host. Raises InputError for a way in that starts all hosts by one command."""
+    from netprobe.core.errors import InputError
+    from netprobe.pipeline.launching.asking import ask_ranks
+    from netprobe.pipeline.launching.running import JobOptions
+    from netprobe.pipeline.launching.way_in import way_in
+    from netprobe.probe.launchers.exec_launcher import ChildLauncher
+
+    way = way_in(reach.via, plan.parent)
+    started_by = replace(reach, via=way).launcher()
+    if not isinstance(started_by, ChildLauncher):
+        raise InputError(f"--via {way} starts all hosts by one command: give --launcher slurm or openmpi")
+    words = _torchrun_words(extra)
+    return ask_ranks(planned.hosts, started_by, JobOptions(), slots=slots, time_s=time_s, before=words)
 
 
 def _check_unused(ctx: typer.Context, *, reading: bool, running: bool, extra: list[str] | None) -> None:

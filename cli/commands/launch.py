@@ -17,6 +17,11 @@ from netprobe.cli.output import Output, QuietOption
 if TYPE_CHECKING:
     from netprobe.pipeline.launching.parts import Part
     from netprobe.pipeline.launching.running import JobOptions
+    from netprobe.pipeline.ranks.checking_order import PlannedRanks
+    from netprobe.probe.launchers.exec_launcher import ChildLauncher
+
+ASK_S = 60.0
+SHOWN = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +34,9 @@ class Job:
             "--env", metavar="NAME[=VALUE]", help="Pass this variable on, with its value here or another."
         ),
     ] = None
+    check: Annotated[
+        bool, typer.Option("--check", help="Ask the ranks where they run first; start only if as planned.")
+    ] = False
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the commands, and start nothing.")] = False
     slots: Annotated[
         int | None, typer.Option("--slots", min=1, help="Ranks on each host (as the hosts file says, or 1).")
@@ -74,7 +82,7 @@ def launch(
     quiet: QuietOption = False,
 ) -> int:
     """Start a program as the ranks of a plan, on its hosts and in its order."""
-    from netprobe.core.errors import InputError
+    from netprobe.core.errors import EXIT_PARTIAL, InputError
     from netprobe.formats import load_hosts
     from netprobe.pipeline.launching.lines import command_lines
     from netprobe.pipeline.launching.parts import check_program, environment_of, parts_of
@@ -89,7 +97,8 @@ def launch(
     way = way_in(reach.via, plan.parent)
     launcher = replace(reach, via=way).launcher()
     given = load_hosts(job.hosts) if job.hosts is not None else None
-    ranked = planned_ranks(load_plan(plan), hosts=given, slots=job.slots).hosts
+    planned = planned_ranks(load_plan(plan), hosts=given, slots=job.slots)
+    ranked = planned.hosts
     if not isinstance(launcher, ChildLauncher):
         raise InputError(
             f"--via {way}: export the hostfile and start it there: netprobe export {plan.parent}"
@@ -101,15 +110,37 @@ def launch(
         named = {word for word in job.env or [] if "=" not in word}
         print("\n".join(command_lines(parts, launcher, named)))
         return 0
+    options = job.options(reach)
     with hinting(reach.via is None):
+        if job.check and not as_planned(planned, launcher, options, job.slots, output):
+            return EXIT_PARTIAL
         end = run_job(
             parts,
             launcher,
-            job.options(reach),
+            options,
             on_output=print_line,
             on_note=lambda text: output.note(f"netprobe: {text}"),
         )
     return end.code
+
+
+def as_planned(
+    planned: PlannedRanks, launcher: ChildLauncher, options: JobOptions, slots: int | None, output: Output
+) -> bool:
+    """Whether the ranks say that they run where the plan puts them; what differs goes to stderr."""
+    from netprobe.pipeline.launching.asking import ask_ranks
+    from netprobe.pipeline.ranks.checking_order import check_order, lines_of
+
+    log = ask_ranks(planned.hosts, launcher, options, slots=slots, time_s=ASK_S)
+    found = check_order(planned, log)
+    lines = lines_of(found)
+    for line in lines[:SHOWN]:
+        output.note(line)
+    more = f" ({len(lines) - SHOWN} more lines)" if len(lines) > SHOWN else ""
+    output.note(f"{found.confirmed} of {found.size} ranks run where the plan puts them{more}")
+    if not found.good:
+        output.note("nothing was started (without --check it is)")
+    return found.good
 
 
 def print_line(part: Part, stream: int, line: bytes) -> None:

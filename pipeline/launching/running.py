@@ -34,7 +34,11 @@ _AFTER_GRACE_S = 8.0
 
 @dataclass(frozen=True, kw_only=True)
 class JobOptions:
-    """How a job is run. ``folder`` is where it runs; with ``folder_needed`` a host without it is a failure."""
+    """How a job is run.
+
+    ``time_s``: killed after that long (None: never). ``folder`` is where it runs; with ``folder_needed`` a host without
+    it is a failure.
+    """
 
     grace_s: float = 10.0
     start_timeout_s: float = 30.0
@@ -42,6 +46,7 @@ class JobOptions:
     setup: str | None = None
     folder: str | None = None
     folder_needed: bool = False
+    time_s: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +106,8 @@ class _Run:
                         folder=self.options.folder,
                         folder_needed=self.options.folder_needed,
                     )
+                if self.options.time_s is not None:
+                    asyncio.get_running_loop().call_later(self.options.time_s, self._kill_all)
                 await self._until_ended()
         finally:
             patience_s = 0.0 if all(process.code is not None for process in self.processes) else 1.0

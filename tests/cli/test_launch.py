@@ -194,3 +194,33 @@ def test_bad_input_is_one_line(plan: str, capsys: pytest.CaptureFixture[str]) ->
         assert what in said.err and len(said.err.strip().splitlines()) == 1 and not said.out
     assert run(["launch", plan, "--via", VIA, "--", "no-such-program"]) == 127
     assert run(["launch", plan, "--via", VIA, "--chdir", "/no/such", "--", "true"]) == 126
+
+
+def with_uname(tmp_path: Path, names: str) -> str:
+    """A way in whose hosts call themselves by these names, in the order n2, n1, n3, and have no addresses."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name, text in (
+        ("uname", f"set -- {names}; case $NAMED in n2) echo $1;; n1) echo $2;; n3) echo $3;; esac"),
+        ("hostname", "exit 1"),
+        (
+            "torchrun",
+            'for word; do case $word in --node-rank=*) export RANK="${word#*=}";; --nnodes=*) '
+            'export WORLD_SIZE="${word#*=}";; --no-python) break;; esac; shift; done; shift; '
+            'export LOCAL_RANK=0; exec "$@"',
+        ),
+    ):
+        (programs / name).write_text(f"#!/bin/sh\n{text}\n")
+        (programs / name).chmod(0o755)
+    return f"env NAMED={{name}} PATH={programs}:{os.environ['PATH']}"
+
+
+@pytest.mark.parametrize(("names", "code"), [("n2 n1 n3", 0), ("n1 n2 n3", 3)])
+def test_the_ranks_are_asked_first_and_by_check_order_for_torchrun(
+    plan: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], names: str, code: int
+) -> None:
+    way = with_uname(tmp_path, names)
+    assert run(["launch", plan, "--via", way, "--check", "--", "echo", "started"]) == code
+    assert capfd.readouterr().out.count("started") == (3 if code == 0 else 0)
+    assert run(["check-order", plan, "--launcher", "torchrun", "--run", "--via", way]) == code
+    assert f"{3 if code == 0 else 1} of 3 ranks run where" in capfd.readouterr().out
