@@ -130,7 +130,9 @@ def run(
     outcome = run_verify(
         fleet.hosts,
         "chunked-ring",
-        lambda _up: Contenders(proposed=every[quick[0]], baselines=(every[quick[1]],), surveyed=tuple(every)),
+        lambda _up, _size: Contenders(
+            proposed=every[quick[0]], baselines=(every[quick[1]],), surveyed=tuple(every)
+        ),
         parse_via(fleet.lab.via_template),
         ScanOptions(python=sys.executable),
         VerifyOptions(size_bytes=size_bytes, comparison=ComparisonOptions(time_s=time_s, precision=1.0)),

@@ -264,7 +264,7 @@ def prediction(fleet: Fleet, options: argparse.Namespace) -> None:
     outcome = run_verify(
         fleet.hosts,
         model.name,
-        lambda _up: contenders,
+        lambda _up, _size: contenders,
         parse_via(fleet.lab.via_template),
         ScanOptions(python=sys.executable),
         VerifyOptions(

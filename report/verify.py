@@ -88,6 +88,12 @@ def verify_text(result: Verify) -> str:
         if result.proved:
             line += f", {result.proved} proved: each host's contribution once in every chunk"
         lines.append(line)
+        full = result.parameters.get("full_size_bytes")
+        if isinstance(full, int):
+            lines.append(
+                f"of {size_text(full)} fewer than six runs of each order fit in the time, so it was "
+                f"{size_text(result.size_bytes)} (--size keeps a size, --time gives it longer)"
+            )
     if result.reason is not None:
         lines.append(result.reason)
     return "\n".join(lines + [f"warning: {text}" for text in result.warnings])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from netprobe.core.errors import InputError, NothingMeasuredError
 from netprobe.core.hosts import Host
@@ -20,9 +20,10 @@ from netprobe.probe.methods.narrow import narrow_links
 from netprobe.probe.records.events import OnEvent, Step, ignore
 from netprobe.probe.records.options import ScanOptions
 from netprobe.probe.records.result import HostOutcome
-from netprobe.verify.comparison import PROPOSED, ComparisonOptions, Record, compare, survey
+from netprobe.verify.comparison import LEAST_LIMIT_S, PROPOSED, ComparisonOptions, Record, compare, survey
 from netprobe.verify.ratio import Ratio
 from netprobe.verify.runner import Runner, StoppedRunError
+from netprobe.verify.sizing import fitted_bytes
 from netprobe.verify.wire import Run, WireRunner
 
 DEFAULT_BYTES = 32_000_000
@@ -36,6 +37,8 @@ class VerifyOptions:
 
     size_bytes: int = DEFAULT_BYTES
     """Of the buffer on each rank."""
+    fits_time: bool = False
+    """Whether a smaller buffer is taken where so large a one leaves too few runs for the time (``sizing``)."""
     channels: int = 1
     """TCP connections per pair, each with its own share of the buffer."""
     comparison: ComparisonOptions = field(default_factory=ComparisonOptions)
@@ -83,8 +86,8 @@ class Contenders:
         return (self.proposed, *self.baselines, *self.surveyed)
 
 
-Arrange = Callable[[Sequence[int]], Contenders]
-"""The orders of the hosts (indices) that are up."""
+Arrange = Callable[[Sequence[int], int], Contenders]
+"""The orders of the hosts (indices) that are up, for a buffer of so many bytes, of which predictions are."""
 
 
 @dataclass(kw_only=True)
@@ -95,6 +98,8 @@ class VerifyOutcome:
     contenders: Contenders | None = None
     record: Record = field(default_factory=Record)
     sent_bytes: int | None = None
+    size_bytes: int | None = None
+    """Of the buffer that was run, where the time asked for a smaller one."""
     proved: int = 0
     duration_s: float = 0.0
     interrupted: bool = False
@@ -153,26 +158,62 @@ async def _verify(
             )
             return
         # In a thread: a large program takes seconds, and agents without pings for so long end.
-        outcome.contenders = contenders = await asyncio.to_thread(arrange, up)
+        outcome.contenders = contenders = await asyncio.to_thread(arrange, up, verify.size_bytes)
         runs = await asyncio.to_thread(_runs, contenders, algorithm, up, verify.channels)
-        runner = WireRunner(
-            [fleet.members[host] for host in up], runs, size_bytes=verify.size_bytes, ports=options.port_range
-        )
+        members = [fleet.members[host] for host in up]
+        runner = WireRunner(members, runs, size_bytes=verify.size_bytes, ports=options.port_range)
+        sized = verify
         try:
             on_event(Step(text="connecting", detail=f"{len(up)} hosts"))
+            if verify.fits_time:
+                on_event(Step(text="sizing the buffer", detail="a few small runs"))
+                sized = await _sized(runner, verify, surveyed=len(contenders.surveyed))
+            if sized.size_bytes != verify.size_bytes:
+                outcome.size_bytes = sized.size_bytes
+                outcome.contenders = contenders = await asyncio.to_thread(arrange, up, sized.size_bytes)
+                runs = await asyncio.to_thread(_runs, contenders, algorithm, up, verify.channels)
+            runner = WireRunner(members, runs, size_bytes=sized.size_bytes, ports=options.port_range)
             await runner.open()
-            await run_comparison(runner, contenders, verify, outcome.record, on_event)
+            await run_comparison(runner, contenders, sized, outcome.record, on_event)
         except StoppedRunError as error:
             narrow = await narrow_links(_ring_links(fleet, contenders), options)
             outcome.stopped = str(error) if narrow is None else f"{error}; {narrow}"
         finally:
             outcome.proved = runner.repetitions
-            outcome.sent_bytes = runs[PROPOSED].schedule.sent_bytes(verify.size_bytes)
+            outcome.sent_bytes = runs[PROPOSED].schedule.sent_bytes(sized.size_bytes)
         await runner.close()
 
     outcome.interrupted, outcome.duration_s = await fleet.run(work, stop)
     outcome.hosts = [member.outcome for member in fleet.members]
     return outcome
+
+
+async def _sized(runner: WireRunner, verify: VerifyOptions, *, surveyed: int) -> VerifyOptions:
+    """The options with a buffer that fits the time, and with the time that is left. Raises StoppedRunError."""
+    began = time.monotonic()
+
+    async def timed(size_bytes: int) -> float:
+        # An agent loads a program for one size: small ones have connections of their own.
+        small = WireRunner(
+            runner.members, runner.runs[: PROPOSED + 2], size_bytes=size_bytes, ports=runner.ports
+        )
+        limit_s = max(LEAST_LIMIT_S, verify.comparison.time_s)
+        sequence = (PROPOSED + 1, PROPOSED) if len(small.runs) > 1 else (PROPOSED,)
+        try:
+            await small.open()
+            batch = await small.repeat([*sequence, *sequence], limit_s)
+        finally:
+            await small.close()
+        if batch.reason is not None:
+            raise StoppedRunError(batch.reason)
+        # The first run of each finds connections that are new.
+        counted = batch.seconds[len(sequence) :]
+        return sum(counted) / len(counted)
+
+    given = verify.comparison
+    found = await fitted_bytes(verify.size_bytes, timed, surveyed=surveyed, time_s=given.time_s)
+    left_s = max(1.0, given.time_s - (time.monotonic() - began))
+    return replace(verify, size_bytes=found, comparison=replace(given, time_s=left_s))
 
 
 def _ring_links(fleet: Fleet, contenders: Contenders) -> list[tuple[Member, Member]]:

@@ -86,7 +86,7 @@ class WireRunner:
         """Payload that the agents say they have sent."""
         self.repetitions = 0
         """Those that ended on all ranks, every one of them proved there."""
-        self._ports = ports
+        self.ports = ports
 
     async def open(self) -> None:
         """Load the programs and connect. Raises StoppedRunError with the first host that cannot."""
@@ -94,8 +94,8 @@ class WireRunner:
 
         async def open_one(place: int) -> int:
             member = self.members[place]
-            fields = {"token": tokens[place], "address": member.address, "ports": list(self._ports)}
-            return opened_port(await self._ask(place, "collective_open", ASK_S, fields), self._ports)
+            fields = {"token": tokens[place], "address": member.address, "ports": list(self.ports)}
+            return opened_port(await self._ask(place, "collective_open", ASK_S, fields), self.ports)
 
         ports = await self._all(open_one(place) for place in range(len(self.members)))
         await self._all(self._load(place) for place in range(len(self.members)))

@@ -35,7 +35,10 @@ CapacityOption = Annotated[
     ),
 ]
 SizeOption = Annotated[
-    str | None, typer.Option("--size", help="Buffer size on each host (what the plan priced, or 32MB).")
+    str | None,
+    typer.Option(
+        "--size", help="Buffer size on each host (what the plan priced, or 32MB; less where --time is short)."
+    ),
 ]
 AlgorithmOption = Annotated[
     str | None,
@@ -127,6 +130,7 @@ class Run:
         size = None if self.size is None else parse_size(self.size).bytes
         return VerifyOptions(
             size_bytes=size if size is not None else plan.size_bytes or DEFAULT_BYTES,
+            fits_time=size is None and (self.with_ is None or plan.kind == "schedule"),
             channels=self.channels if self.channels is not None else getattr(plan, "channels", 1),
             comparison=ComparisonOptions(
                 time_s=(budget.seconds if budget else None) or 60.0,

@@ -53,8 +53,8 @@ def add_library(
             hosts,
             library,
             algorithm,
-            lambda _: alone,
-            replace(verify, channels=1),
+            lambda *_: alone,
+            replace(verify, channels=1, size_bytes=outcome.size_bytes or verify.size_bytes),
             start_timeout_s=start_timeout_s,
             on_event=on_event,
         )

@@ -69,11 +69,12 @@ def build_verify(
         algorithm=case.algorithm,
         ran=ran,
         method=method,
-        size_bytes=options.size_bytes,
+        size_bytes=outcome.size_bytes or options.size_bytes,
         parameters={
             "channels": options.channels,
             "time_s": options.comparison.time_s,
             "precision": options.comparison.precision,
+            **({} if outcome.size_bytes is None else {"full_size_bytes": options.size_bytes}),
             **({} if outcome.library is None else {"library": outcome.library}),
             **case.predicted_by(outcome),
         },
@@ -150,7 +151,7 @@ def _cut_short(outcome: VerifyOutcome, options: VerifyOptions) -> str | None:
 
 def _warnings(case: Case | ScheduleCase, outcome: VerifyOutcome, options: VerifyOptions) -> list[str]:
     found = []
-    size_bytes = options.size_bytes
+    size_bytes = outcome.size_bytes or options.size_bytes
     priced = case.priced_bytes
     if priced is not None and priced != size_bytes:
         found.append(

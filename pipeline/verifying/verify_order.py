@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from netprobe.core.documents.capacity import Capacity
@@ -88,7 +88,8 @@ def verify_order(
         raise NothingVerifiedError(trial.document(VerifyOutcome(stopped=_few(len(trial.hosts)))))
     late: list[int] = []
     if trial.is_same_order:
-        outcome = VerifyOutcome(contenders=trial.contenders(range(len(trial.hosts))))
+        every = range(len(trial.hosts))
+        outcome = VerifyOutcome(contenders=trial.contenders(every, request.options.size_bytes))
         document = trial.document(outcome)
         saved = files.save_measured(document, path) if path is not None else None
     else:
@@ -109,7 +110,8 @@ class _Trial:
 
     request: VerifyRequest
     case: Case
-    parents: Sequence[Map | Capacity | None]
+    map_: Map | None
+    capacity: Capacity | None
     hosts: Sequence[Host]
     model: CostModel
     algorithm: str
@@ -143,7 +145,8 @@ class _Trial:
         return cls(
             request=request,
             case=case,
-            parents=[map_, capacity],
+            map_=map_,
+            capacity=capacity,
             hosts=hosts,
             model=model,
             algorithm=algorithm,
@@ -157,9 +160,19 @@ class _Trial:
             return False
         return self.case.baseline(names) == self.case.plan.order
 
-    def contenders(self, up: Sequence[int]) -> Contenders:
-        """The orders of those of ``hosts`` that are up."""
-        return self.case.contenders([host.name for host in self.hosts], up)
+    def contenders(self, up: Sequence[int], size_bytes: int) -> Contenders:
+        """The orders of those of ``hosts`` that are up, with what is predicted of such a buffer."""
+        return self.case_of(size_bytes).contenders([host.name for host in self.hosts], up)
+
+    def case_of(self, size_bytes: int) -> Case:
+        """The case with predictions of a buffer of that size, where it is not that of the request."""
+        verify, case = self.request.options, self.case
+        if size_bytes == verify.size_bytes:
+            return case
+        predicted = predictor(
+            case.plan, self.map_, self.capacity, case.algorithm, size_bytes, verify.channels
+        )
+        return replace(case, predictor=predicted)
 
     def run(self, launcher: Launcher, options: ScanOptions, on_event: OnEvent) -> VerifyOutcome:
         """By the library, else by netprobe's agents."""
@@ -183,7 +196,9 @@ class _Trial:
         """What came of it."""
         library = self.request.library
         method = "tcp" if library is None else library.name
-        return build_verify(self.case, self.parents, outcome, self.request.options, self.algorithm, method)
+        case = self.case_of(outcome.size_bytes or self.request.options.size_bytes)
+        parents = [self.map_, self.capacity]
+        return build_verify(case, parents, outcome, self.request.options, self.algorithm, method)
 
 
 def _few(count: int) -> str:

@@ -98,9 +98,12 @@ def verify_schedule(
         if plan.contract.collective != "all_reduce":
             raise InputError(f"--with runs all-reduces, and the plan is a {plan.contract.collective}")
         check_trial(range(len(hosts)), len(hosts), verify.size_bytes)
-    contenders = _contenders(
-        plan, schedule, opponents, names, _times(plan, schedule, opponents, measured, verify)
-    )
+
+    def arranged(size_bytes: int) -> Contenders:
+        times = _times(plan, schedule, opponents, measured, size_bytes)
+        return _contenders(plan, schedule, opponents, names, times)
+
+    contenders = arranged(verify.size_bytes)
     case = ScheduleCase(
         plan=plan,
         against=Baseline(name=opponents[0].name),
@@ -110,14 +113,21 @@ def verify_schedule(
     )
 
     def document(outcome: VerifyOutcome) -> Verify:
-        return build_verify(case, [measured.map_, measured.capacity], outcome, verify, plan.algorithm)
+        sized = replace(case, size_bytes=outcome.size_bytes or verify.size_bytes)
+        return build_verify(sized, [measured.map_, measured.capacity], outcome, verify, plan.algorithm)
 
     if len(hosts) < LEAST_HOSTS:
         why = f"{count(len(hosts), 'host')}: {LEAST_HOSTS} are needed to compare schedules"
         raise NothingVerifiedError(document(VerifyOutcome(stopped=why)))
     with signals_held() as late:
         outcome = run_verify(
-            hosts, BASELINES[0], lambda _: contenders, launcher, options, verify, on_event=on_event
+            hosts,
+            BASELINES[0],
+            lambda _, size: contenders if size == verify.size_bytes else arranged(size),
+            launcher,
+            options,
+            verify,
+            on_event=on_event,
         )
         if chosen.library is not None and not late:
             add_library(
@@ -201,7 +211,7 @@ def _times(
     schedule: Schedule,
     opponents: Sequence[Opponent],
     measured: Measured,
-    verify: VerifyOptions,
+    size_bytes: int,
 ) -> list[Times | None]:
     """What the simulator says of the plan and of each opponent.
 
@@ -222,7 +232,7 @@ def _times(
     runs = [(schedule, plan.order), *((one.schedule, list(one.order)) for one in opponents)]
     found: list[Times | None] = []
     for what, order in runs:
-        time_s, low, high = interval_s(network, Job(schedule=what, order=order, size_bytes=verify.size_bytes))
+        time_s, low, high = interval_s(network, Job(schedule=what, order=order, size_bytes=size_bytes))
         found.append((time_s, time_s if low is None else low, time_s if high is None else high))
     return found
 

@@ -77,7 +77,9 @@ async def _run(
         entering = asyncio.ensure_future(asyncio.to_thread(opened.__enter__))
         session = await asyncio.shield(entering)
         began = time.monotonic()
-        outcome.contenders = contenders = await asyncio.to_thread(arrange, range(len(hosts)))
+        outcome.contenders = contenders = await asyncio.to_thread(
+            arrange, range(len(hosts)), verify.size_bytes
+        )
         outcome.library = session.version
         orders = [one.order for one in contenders.all]
 

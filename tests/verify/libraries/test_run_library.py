@@ -26,7 +26,7 @@ TWO = Contenders(
 def run(library: Stand, **options: Any) -> VerifyOutcome:
     comparison = ComparisonOptions(time_s=30, precision=0.05)
     verify = VerifyOptions(comparison=comparison, **options)
-    return run_library(HOSTS, library, "ring", lambda _up: TWO, verify, start_timeout_s=30)
+    return run_library(HOSTS, library, "ring", lambda _up, _size: TWO, verify, start_timeout_s=30)
 
 
 def test_orders_take_turns_until_the_ratio_is_known() -> None:
