@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from netprobe.core.documents.map import Map
 from netprobe.core.documents.plan import OrderPlan
 from netprobe.core.documents.verify import Verify
-from netprobe.core.units import count
+from netprobe.core.units import count, seconds_text, size_text
+
+if TYPE_CHECKING:
+    from netprobe.core.documents.capacity import Capacity
+    from netprobe.core.documents.ds_sync_plan import DsSyncPlan
+    from netprobe.core.documents.schedule_plan import SchedulePlan
 
 WIDE = 0.25
 """An interval that reaches further than this from its middle, relatively, is no proof yet."""
@@ -65,3 +72,62 @@ def _planned(plan: OrderPlan, map_: Map | None) -> str:
     if held is not None and held.cost_s and held.cost_given_s:
         return f"Use this order: {held.cost_given_s / held.cost_s:.1f}x less latency by readings held out"
     return f"Use this order: {plan.cost_given_s / plan.cost_s:.1f}x less by the map, not yet measured"
+
+
+UNKNOWN_TIME = "cannot be told without capacities: netprobe capacity measures them"
+EXPORTED = {
+    "hostfile": "A job that is started with it has its ranks in the plan's order.",
+    "topology": "A scheduler that reads it knows the groups that were measured.",
+    "schedule": "It holds the plan's transfers, each of them proved.",
+}
+"""What an exported file is good for, by its kind."""
+
+
+def auto_headline(name: str, baseline: str, ratio: float | None, *, decides: bool) -> str:
+    """``ratio``: how many times as fast the choice is as the baseline; None where nothing is surely faster."""
+    if not decides:
+        return f"Which algorithm is fastest {UNKNOWN_TIME}"
+    if ratio is None:
+        return f"Keep {name}: nothing is surely faster"
+    return f"Use this plan: {ratio:.1f}x as fast as {baseline}, predicted and not yet measured"
+
+
+def two_level_headline(plan: SchedulePlan, time_s: float | None) -> str:
+    """``time_s``: of the plan's buffer, as predicted; None where it is not known."""
+    if len(plan.groups) < 2 or all(len(group) == 1 for group in plan.groups):
+        return (
+            "Two levels gain nothing here, for the map has no groups to use: netprobe plan auto looks further"
+        )
+    if time_s is None or plan.size_bytes is None:
+        return f"How long this plan takes {UNKNOWN_TIME}"
+    return f"{size_text(plan.size_bytes)} take {seconds_text(time_s)} by this plan, predicted and not yet measured"
+
+
+def ds_sync_headline(plan: DsSyncPlan) -> str:
+    """Whether averages in groups pay, against the quicker of the two all-reduces."""
+    if plan.pattern_length == 1:
+        return "DS-Sync gains nothing here: every iteration averages all hosts"
+    others = [time for time in (plan.all_reduce_s, plan.hierarchical_s) if time]
+    if not plan.predicted_s or not others:
+        return f"What DS-Sync gains {UNKNOWN_TIME}"
+    ratio = min(others) / plan.predicted_s
+    if ratio > 1.02:
+        return f"DS-Sync exchanges {ratio:.1f}x faster than the best all-reduce, predicted, but averages fewer hosts"
+    return "Do not use DS-Sync here: an all-reduce is as fast, and averages all hosts"
+
+
+def capacity_headline(capacity: Capacity) -> str:
+    """Whether an uplink is what limits the fleet, and which one most."""
+    known = [one for one in capacity.oversubscription if one.ratio is not None]
+    if not known:
+        return "Whether an uplink is a bottleneck cannot be told"
+    worst = max(known, key=lambda one: one.ratio or 0.0)
+    ratio = worst.ratio or 0.0
+    if ratio <= 1.1:
+        left = len(capacity.oversubscription) - len(known)
+        rest = f", as far as is known ({left} of {len(capacity.oversubscription)} not)" if left else ""
+        return f"No uplink is a bottleneck: each carries what its group's hosts send{rest}"
+    sure = "" if worst.low is None or worst.low > 1 else ", though it may be none"
+    return (
+        f"The uplink of {worst.group} is a bottleneck: its hosts can send {ratio:.1f}x what it carries{sure}"
+    )

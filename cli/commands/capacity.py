@@ -91,6 +91,10 @@ def capacity(
         )
     show_capacity(result, output)
     output.say(f"wrote {path}")
+    if result.status != "failed":
+        from netprobe.report.headline import capacity_headline
+
+        output.say(f"{capacity_headline(result)}.")
     output.result({"file": str(path)} | capacity_summary(result))
     return 0 if result.status == "ok" else 3
 

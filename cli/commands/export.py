@@ -195,9 +195,12 @@ def _write(
     if not there:
         files.save_text(exported.text, path)
     output.note(f"order: {exported.order}" if kind == "hostfile" else f"use: {exported.order}")
+    from netprobe.report.headline import EXPORTED
+
     output.say(
         f"{path} is that file already" if there else f"wrote {path}",
         *([f"next: {exported.command}"] if exported.command else []),
+        EXPORTED[kind],
     )
     output.result(
         {

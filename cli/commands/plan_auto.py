@@ -60,8 +60,21 @@ def choose(
         output.say(tried_table(planned.tried, request.size_bytes, timed=planned.decides), "")
         output.say(schedule_text(planned.plan), *ranges_text(planned.ranges))
         output.say(*unknown_text(planned.unknown), f"wrote {path}")
+        output.say(f"{_headline(planned)}.")
     output.result(_summary(planned, request.size_bytes) | {"file": str(path)})
     return 0
+
+
+def _headline(planned: Any) -> str:
+    from netprobe.report.headline import auto_headline
+
+    decision = planned.decision
+    found = {one.candidate: one.prediction for one in planned.tried}
+    own, base = found.get(decision.candidate), found.get(decision.baseline)
+    ratio = None
+    if decision.reason == "faster" and own is not None and base is not None and own.time_s:
+        ratio = base.time_s / own.time_s
+    return auto_headline(decision.candidate.label, decision.baseline.label, ratio, decides=planned.decides)
 
 
 def _summary(planned: Any, size_bytes: int) -> dict[str, Any]:

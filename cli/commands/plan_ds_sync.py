@@ -57,8 +57,9 @@ def ds_sync(
         plan = plan_ds_sync(document, request, capacity=measured)
     files.save(plan, path)
     if not (json or quiet):
+        from netprobe.report.headline import ds_sync_headline
         from netprobe.report.schedule import pattern_lines
 
-        output.say(*pattern_lines(plan), f"wrote {path}")
+        output.say(*pattern_lines(plan), f"wrote {path}", f"{ds_sync_headline(plan)}.")
     output.result(plan.model_dump(mode="json", exclude={"hosts", "parents"}) | {"file": str(path)})
     return 0

@@ -85,7 +85,11 @@ def two_level(
         from netprobe.report.schedule import schedule_text, tried_table, unknown_text
 
         output.say(tried_table(planned.tried, request.size_bytes, timed=planned.decides), "")
+        from netprobe.report.headline import two_level_headline
+
         output.say(schedule_text(planned.plan), *unknown_text(planned.unknown), f"wrote {path}")
+        chosen = planned.tried[0].prediction if planned.decides and planned.tried else None
+        output.say(f"{two_level_headline(planned.plan, None if chosen is None else chosen.time_s)}.")
     output.result(
         schedule_summary(planned.plan)
         | {

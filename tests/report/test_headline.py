@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from netprobe.core.documents.capacity import Capacity, Oversubscription
 from netprobe.core.documents.document import load_document
+from netprobe.core.documents.ds_sync_plan import DsSyncPlan
 from netprobe.core.documents.plan import OrderPlan
 from netprobe.core.documents.verify import Verify
-from netprobe.report.headline import headline, is_wide
+from netprobe.report.headline import auto_headline, capacity_headline, ds_sync_headline, headline, is_wide
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -45,6 +48,51 @@ def test_without_a_run_the_plan_says_what_the_map_or_held_out_readings_say() -> 
     assert headline(None, plan) == "Use this order: 2.5x less by the map, not yet measured"
     kept = plan.model_copy(update={"kept_given": "as good"})
     assert headline(None, kept).startswith("Keep your order")
+
+
+def test_a_schedule_is_said_to_be_worth_it_or_not() -> None:
+    assert auto_headline("a", "b", 3.14, decides=True).startswith(
+        "Use this plan: 3.1x as fast as b, predicted"
+    )
+    assert auto_headline("a", "b", None, decides=True).startswith("Keep a")
+    assert "cannot be told" in auto_headline("a", "b", None, decides=False)
+
+
+@pytest.mark.parametrize(
+    ("times", "says"),
+    [
+        ((1.0, 3.0, 2.0), "2.0x faster than the best all-reduce"),
+        ((1.0, 3.0, 0.9), "Do not use"),
+        ((None, None, None), "cannot be told"),
+    ],
+)
+def test_ds_sync_is_held_against_the_best_all_reduce(times: tuple[float | None, ...], says: str) -> None:
+    values: dict[str, Any] = dict(zip(("predicted_s", "all_reduce_s", "hierarchical_s"), times))
+    plan = DsSyncPlan.model_construct(pattern_length=3, _fields_set=None, **values)
+    assert says in ds_sync_headline(plan)
+    alone = DsSyncPlan.model_construct(pattern_length=1, _fields_set=None, **values)
+    assert "gains nothing" in ds_sync_headline(alone)
+
+
+@pytest.mark.parametrize(
+    ("ratios", "says"),
+    [
+        (
+            [(0.9, 0.8), (3.96, 3.5)],
+            "The uplink of g1 is a bottleneck: its hosts can send 4.0x what it carries",
+        ),
+        ([(1.4, 0.9)], "though it may be none"),
+        ([(0.9, 0.8), (1.0, 0.9)], "No uplink is a bottleneck"),
+        ([(0.9, 0.8), (None, None)], "as far as is known (1 of 2 not)"),
+        ([(None, None)], "cannot be told"),
+    ],
+)
+def test_the_worst_uplink_is_named(ratios: list[tuple[float | None, float | None]], says: str) -> None:
+    found = [
+        Oversubscription(group=f"g{i}", ratio=ratio, low=low, high=None, text="")
+        for i, (ratio, low) in enumerate(ratios)
+    ]
+    assert says in capacity_headline(Capacity.model_construct(oversubscription=found))
 
 
 @pytest.mark.parametrize(("low", "high", "wide"), [(0.76, 1.24, False), (0.74, 1.1, True), (0.9, 1.26, True)])
