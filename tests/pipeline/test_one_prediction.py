@@ -56,10 +56,18 @@ def auto(fleet: tuple[Map, Capacity]) -> SchedulePlan:
 def ran(monkeypatch: pytest.MonkeyPatch) -> None:
     """No fleet: every run takes half a second."""
 
-    def run(hosts: Any, algorithm: str, arrange: Any, *_: Any, **__: Any) -> VerifyOutcome:
+    def run(
+        hosts: Any,
+        algorithm: str,
+        arrange: Any,
+        _launcher: Any,
+        _options: Any,
+        verify: VerifyOptions,
+        **_: Any,
+    ) -> VerifyOutcome:
         outcome = VerifyOutcome(
             hosts=[HostOutcome(host=host, status="ok") for host in hosts],
-            contenders=arrange(range(len(hosts))),
+            contenders=arrange(range(len(hosts)), verify.size_bytes),
         )
         outcome.record.comparison += [Repetition(order=order, seconds=0.5) for order in (1, 0, 0, 1, 1, 0)]
         return outcome

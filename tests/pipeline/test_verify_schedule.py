@@ -42,8 +42,16 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Fleets that run everything in a second, the plan in half of that; what was run is listed."""
     listed: list[Any] = []
 
-    def run(hosts: Any, algorithm: str, arrange: Any, *_: Any, **__: Any) -> VerifyOutcome:
-        contenders = arrange(range(len(hosts)))
+    def run(
+        hosts: Any,
+        algorithm: str,
+        arrange: Any,
+        _launcher: Any,
+        _options: Any,
+        verify: VerifyOptions,
+        **_: Any,
+    ) -> VerifyOutcome:
+        contenders = arrange(range(len(hosts)), verify.size_bytes)
         listed.append(contenders)
         outcome = VerifyOutcome(
             hosts=[HostOutcome(host=host, status="ok") for host in hosts], contenders=contenders
