@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from netprobe.cli.entry import run as netprobe
 from netprobe.core.documents.document import write_document
 from netprobe.core.hosts import Host, make_host
 from netprobe.formats import expand_nodelist
+from netprobe.formats.hostfiles.torchrun import torchrun_argv
+from netprobe.formats.rank_output.rank_program import rank_launcher
 from netprobe.lab import Lab, parse_spec, temporary
 from tests.plan.fleets import order_plan
 
@@ -194,7 +197,12 @@ def test_torchrun_keeps_the_exported_order(
 ) -> None:
     """Each host starts its own line; the host with two slots has neighbours for ranks. Each imports torch: two."""
     plan = Netprobe(tmp_path, ranked[:2], capsys)
-    said = under_torchrun(lab, dict(line.split(" ", 1) for line in plan.printed("torchrun")))
+    torchrun = rank_launcher("torchrun")
+    lines = [
+        shlex.join(torchrun_argv(ranked[:2], at, SLOTS[at], ["--no-python", *torchrun.program]))
+        for at in range(2)
+    ]
+    said = under_torchrun(lab, {host.name: line for host, line in zip(ranked, lines)})
     found = plan.checked(said, 0)
     assert found["good"] and found["confirmed"] == sum(SLOTS[:2])
 
