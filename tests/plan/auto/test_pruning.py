@@ -73,7 +73,7 @@ def test_the_pruned_search_chooses_within_2_percent(noise: float, uplink: float,
     check([3, 3], noise, uplink, size)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("noise", [0.0, 0.05, 0.2])
 @pytest.mark.parametrize("sizes", [[4, 4, 4, 4], [8, 4, 2]])
 def test_the_pruned_search_chooses_within_2_percent_of_more_hosts(sizes: list[int], noise: float) -> None:
