@@ -178,6 +178,40 @@ def test_a_dry_run_prints_lines_that_a_shell_reads_back(
         ]  # fmt: skip
 
 
+def test_the_way_to_pods_is_that_of_the_options(
+    plan: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "config"
+    config.write_text("")
+    way = [
+        "--via",
+        "kubectl",
+        "--kubeconfig",
+        str(config),
+        "--context",
+        "far",
+        "--namespace",
+        "jobs",
+        "--container",
+        "main",
+    ]
+    assert run(["launch", plan, *way, "--fan-out", "3", "--dry-run", "--", "./job"]) == 0
+    lines = [shlex.split(line) for line in capfd.readouterr().out.splitlines()]
+    assert len(lines) == 3
+    for name, line in zip(("n2", "n1", "n3"), lines):
+        before = line[: line.index("--")]
+        assert before[0] == "kubectl" and {"exec", "-i"} <= set(before) and name in before
+        for option, value in (
+            ("--kubeconfig", str(config)),
+            ("--context", "far"),
+            ("--namespace", "jobs"),
+            ("--container", "main"),
+        ):
+            assert f"{option}={value}" in before or before[before.index(option) + 1] == value
+    assert run(["launch", plan, "--fan-out", "0", "--dry-run", "--", "./job"]) == 2
+    assert "fan-out" in capfd.readouterr().err
+
+
 def test_bad_input_is_one_line(plan: str, capsys: pytest.CaptureFixture[str]) -> None:
     os.environ.pop("NOT_SET_HERE", None)
     for argv, what in (

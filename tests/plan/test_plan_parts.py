@@ -12,7 +12,6 @@ import pytest
 
 from netprobe.core.errors import InputError
 from netprobe.plan import Links
-from netprobe.plan.auto import choice
 from netprobe.plan.auto.candidates import GIVEN, Candidate
 from netprobe.plan.auto.choice import LEAST_BYTES, MOST_BYTES, Chooser, coarse, distinct
 from netprobe.plan.auto.known import known_network
@@ -44,7 +43,7 @@ class Known:
     """A network on which times are given, not simulated."""
 
     def __init__(self, decides: bool = True) -> None:
-        self.network, self.all = SimpleNamespace(certain=False), decides
+        self.network, self.all = SimpleNamespace(certain=False, hosts=("a", "b")), decides
 
     def decides(self, size_bytes: int) -> bool:
         return self.all or size_bytes <= 1448
@@ -127,17 +126,21 @@ def test_a_new_order_has_to_be_surely_faster_than_the_original_one() -> None:
 
 
 def test_the_table_begins_with_the_choice_and_bounds_what_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "_INTERVALS", 2)
-    slow = candidate("nccl-tree")
-    made = told({BASE: 1.0, OWN: 0.8, NEW[0]: 0.7, NEW[1]: 0.75, slow: 9.0}, {NEW[0]: 3.0, NEW[1]: 3.0})
-    monkeypatch.setattr(made, "_prediction", lambda one, _size: f"of {one.label}")
+    slow, rough = candidate("nccl-tree"), candidate("2lha")
+    made = told(
+        {BASE: 1.0, OWN: 0.8, NEW[0]: 0.7, NEW[1]: 0.75, rough: 8.0, slow: 9.0}, {NEW[0]: 3.0, NEW[1]: 3.0}
+    )
+    monkeypatch.setattr(made, "_prediction", lambda one, size: SimpleNamespace(time_s=made.time_s(one, size)))
+    made._runs[NEW[1], SIZE] = SimpleNamespace(time_s=0.75)  # type: ignore[assignment]
+    made._rough[rough, SIZE] = 8.1
     decision = made.decide(SIZE)
     assert (decision.candidate, decision.likely) == (OWN, NEW[0])
     rows = made.table(decision)
-    assert [row.candidate for row in rows] == [OWN, NEW[0], NEW[1], BASE, slow]
-    # Predicted are the first two, and whom the choice is about; the slow one has its bound.
-    assert [row.prediction is not None for row in rows] == [True, True, False, True, False]
-    assert rows[2].time_s == 0.75 and rows[4].at_least_s == pytest.approx(8.1) and rows[4].time_s is None
+    assert [row.candidate for row in rows] == [OWN, NEW[0], NEW[1], BASE, rough, slow]
+    # Predicted are those that the choice is about. Others have a run without an interval, a rough time, or a bound.
+    assert [row.prediction is not None for row in rows] == [True, True, False, True, False, False]
+    assert [row.time_s for row in rows[2:]] == [0.75, None, 8.1, None]
+    assert rows[5].at_least_s == pytest.approx(8.1)
 
 
 def test_the_size_at_which_the_choice_changes_is_found_within_a_tenth() -> None:
