@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -72,3 +76,34 @@ def test_the_same_seed_gives_the_same_order() -> None:
         for _ in range(2)
     }
     assert len(orders) == 1
+
+
+class GivenTimes(OrderTimes):
+    """Seconds of two orders at the capacities as read, at most, and at least."""
+
+    def __init__(self, network: Any, seconds: dict[tuple[Any, tuple[int, ...]], float]) -> None:
+        self.network, self.seconds = network, seconds
+
+    def __call__(self, order: Sequence[int], network: Any = None) -> float:
+        return self.seconds[network, tuple(order)]
+
+
+@pytest.mark.parametrize(
+    ("certain", "read", "most", "least", "sure"),
+    [
+        (True, 0.9, 9.0, 9.0, True), (True, 0.99, 0.1, 0.1, False), (False, 0.9, 0.9, 0.9, True),
+        (False, 0.9, 1.03, 0.9, False), (False, 0.9, 0.9, 1.03, False), (False, 0.9, 1.01, 1.01, True),
+    ],
+)  # fmt: skip
+def test_an_order_is_surely_faster_where_it_is_no_slower_at_either_end(
+    certain: bool, read: float, most: float, least: float, sure: bool
+) -> None:
+    network = SimpleNamespace(certain=certain, high="most", low="least", with_capacity=lambda end: end)
+    new, old = (0, 2, 1), (0, 1, 2)
+    seconds: dict[tuple[Any, tuple[int, ...]], float] = {
+        (None, new): read,
+        ("most", new): most,
+        ("least", new): least,
+    }
+    times = GivenTimes(network, seconds | {(end, old): 1.0 for end in (None, "most", "least")})
+    assert times.surely_faster(new, old, 0.02) is sure
