@@ -7,7 +7,7 @@ BENCH_ARGS ?=
 FOLDER ?=
 MUTANTS_ARGS ?=
 
-.PHONY: help setup setup-demo demo test test-fast test-long check schemas drawings man format bench mutants clean
+.PHONY: help setup setup-demo demo test test-fast test-long check schemas drawings man format bench figures mutants clean
 
 help:
 	@echo 'make demo [SEED=7]      16 hosts in racks of 6, 6 and 4: scan, group, order (as any user, where the kernel lets them)'
@@ -21,6 +21,7 @@ help:
 	@echo 'make man                write the manual pages into build/man'
 	@echo 'make format             let ruff format the code'
 	@echo 'make bench [TABLE=name] print a table of the README; without TABLE, list them (BENCH_ARGS=...)'
+	@echo 'make figures [TABLE=..] run all tables of docs/figures.md, or those named, and write them there'
 	@echo 'make mutants FOLDER=f   change the code of a folder in 60 places, one at a time: is it noticed? (MUTANTS_ARGS=...)'
 	@echo 'make setup              system packages, .venv and Python packages, for all of the above'
 	@echo 'make setup-demo         what make demo needs, without PyTorch'
@@ -62,6 +63,9 @@ format: setup
 
 bench:
 	@scripts/bench.sh '$(TABLE)' $(BENCH_ARGS)
+
+figures: setup
+	@.venv/bin/python scripts/figures.py $(TABLE)
 
 mutants: setup
 	@.venv/bin/python scripts/mutants.py '$(FOLDER)' $(MUTANTS_ARGS)
