@@ -60,20 +60,40 @@ def two_level(
         group_weights, len(groups), "groups", [float(sum(own[r] for r in g)) for g in groups]
     )
     homes, masters = _masters(groups, chunks, own, between)
-    templates: dict[bytes, int] = {}
+    return with_masters(groups, homes, masters, channels=channels, name=name)
+
+
+def with_masters(
+    groups: Groups,
+    homes: Sequence[int],
+    masters: Sequence[Sequence[int]],
+    *,
+    channels: int = 1,
+    name: str = "2lha",
+) -> Schedule:
+    """2LHA with given masters: of chunk c in group g rank ``masters[c][g]``, of which group ``homes[c]``'s is global.
+
+    Chunk i goes over channel i modulo ``channels``. Raises ValueError for groups that are not a partition, and for a
+    master that is not of its group.
+    """
+    ranks = checked_groups(groups)
+    group_of = {rank: g for g, members in enumerate(groups) for rank in members}
+    everyone = list(range(len(groups)))
+    if not masters or any([group_of.get(rank) for rank in own] != everyone for own in masters):
+        raise ValueError("every chunk needs one master in each group, of that group")
+    templates: dict[tuple[int, ...], int] = {}
     made: list[Template] = []
     blocks = []
-    for chunk in range(chunks):
-        template = _template(groups, masters[chunk], homes[chunk])
-        number = templates.setdefault(template.key(), len(made))
+    for chunk, (home, own) in enumerate(zip(homes, masters)):
+        number = templates.setdefault((home, *own), len(made))
         if number == len(made):
-            made.append(template)
+            made.append(_template(groups, own, home))
         blocks.append(
             Block(template=number, weights=(1,), channel=chunk % channels, start=chunk // max(ranks, 1))
         )
     return Schedule(
         name=name,
-        contract=all_reduce(ranks, chunks),
+        contract=all_reduce(ranks, len(blocks)),
         templates=tuple(made),
         blocks=tuple(blocks),
         channels=channels,
