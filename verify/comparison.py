@@ -22,6 +22,8 @@ LEAST_PAIRS = 4
 """Two or three may agree by chance."""
 LEAST_SURVEYED = 2
 """Fewer orders have no rank correlation."""
+OVERTIME = 1.5
+"""Of the time: so long it may take where runs got slower than those by which the buffer was chosen."""
 PATIENCE = 10.0
 """How many times what it should take a batch may take."""
 LEAST_LIMIT_S = 60.0
@@ -36,6 +38,8 @@ class ComparisonOptions:
     time_s: float = 60.0
     precision: float = 0.05
     """The half-width of the interval, as a share of the ratio, that is good enough."""
+    wanted_pairs: int = 0
+    """So many are made also after the time, up to ``OVERTIME`` times as long."""
 
     def __post_init__(self) -> None:
         if not 1.0 <= self.time_s <= 86400.0:
@@ -89,7 +93,7 @@ async def compare(
     """The proposed order against ``baselines``, which take turns. Raises StoppedRunError when it cannot continue.
 
     Two runs to warm up and a block of four (two pairs) are always made; a further block is started where
-    it ends in time if it takes as long as the last one.
+    it ends in time if it takes as long as the last one. Below ``wanted_pairs`` the time is ``OVERTIME`` as long.
     """
     began = clock()
     warm = [baselines[0], PROPOSED]
@@ -112,7 +116,8 @@ async def compare(
         block_s = max((clock() - before) * 4 / len(sequence), 1e-6)
         ratio = record.ratio()
         enough = ratio is not None and ratio.pairs >= LEAST_PAIRS and ratio.width <= options.precision
-        if enough or clock() - began + block_s > options.time_s:
+        missing = ratio is None or ratio.pairs < options.wanted_pairs
+        if enough or clock() - began + block_s > options.time_s * (OVERTIME if missing else 1.0):
             on_progress(len(record.comparison), clock() - began, ratio)
             return
 

@@ -23,7 +23,7 @@ from netprobe.probe.records.result import HostOutcome
 from netprobe.verify.comparison import LEAST_LIMIT_S, PROPOSED, ComparisonOptions, Record, compare, survey
 from netprobe.verify.ratio import Ratio
 from netprobe.verify.runner import Runner, StoppedRunError
-from netprobe.verify.sizing import fitted_bytes
+from netprobe.verify.sizing import LEAST_RUNS, fitted_bytes
 from netprobe.verify.wire import Run, WireRunner
 
 DEFAULT_BYTES = 32_000_000
@@ -213,7 +213,9 @@ async def _sized(runner: WireRunner, verify: VerifyOptions, *, surveyed: int) ->
     given = verify.comparison
     found = await fitted_bytes(verify.size_bytes, timed, surveyed=surveyed, time_s=given.time_s)
     left_s = max(1.0, given.time_s - (time.monotonic() - began))
-    return replace(verify, size_bytes=found, comparison=replace(given, time_s=left_s))
+    return replace(
+        verify, size_bytes=found, comparison=replace(given, time_s=left_s, wanted_pairs=LEAST_RUNS)
+    )
 
 
 def _ring_links(fleet: Fleet, contenders: Contenders) -> list[tuple[Member, Member]]:

@@ -18,10 +18,13 @@ from netprobe.core.documents.verify import (
 )
 from netprobe.core.hosts import plain_host
 from netprobe.core.text import listed
+from netprobe.core.units import count
 from netprobe.pipeline.verifying.verify_case import Case, ScheduleCase
+from netprobe.verify.comparison import LEAST_PAIRS
 from netprobe.verify.correlate import correlate
 from netprobe.verify.ratio import outcome_of
 from netprobe.verify.run import VerifyOptions, VerifyOutcome
+from netprobe.verify.sizing import LEAST_RUNS
 
 LEFT_OUT = "the plan leaves it out: it had no reading"
 SAME_ORDER = "the plan's order is the one it would be compared with: there is nothing to run"
@@ -166,4 +169,18 @@ def _warnings(case: Case | ScheduleCase, outcome: VerifyOutcome, options: Verify
             why = "it ended early" if outcome.stopped or outcome.interrupted else "the time was up (--time)"
         if ran < case.orders:
             found.append(f"{ran} of {case.orders} orders were run: {why}")
-    return found
+    return found + _few_runs(outcome, options)
+
+
+def _few_runs(outcome: VerifyOutcome, options: VerifyOptions) -> list[str]:
+    """That runs got slower than those by which the buffer was chosen, and the time was up before six of each."""
+    ratio, wanted = outcome.record.ratio(), options.comparison
+    if not options.fits_time or ratio is None or outcome.stopped or outcome.interrupted:
+        return []
+    if ratio.pairs >= LEAST_RUNS or (ratio.pairs >= LEAST_PAIRS and ratio.width <= wanted.precision):
+        return []
+    needed_s = math.ceil(wanted.time_s * LEAST_RUNS / ratio.pairs)
+    return [
+        f"{count(ratio.pairs, 'run')} of each order, not {LEAST_RUNS}: they took longer than those by which the "
+        f"size was chosen: give --time {needed_s}s or more, or a smaller --size"
+    ]

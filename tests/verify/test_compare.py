@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -153,6 +154,33 @@ def test_a_comparison_ends_with_its_time_and_has_a_pair_whatever_it_takes() -> N
     assert slow.ran == [1, 0, 1, 0, 0, 1] and few.pairs() == [(30.0, 20.0)] * 2
 
 
+class Uneven(FakeRunner):
+    """The baseline takes one and three times as long as the proposed order in turn: no interval gets narrow."""
+
+    async def repeat(self, sequence: Sequence[int], limit_s: float) -> Batch:
+        found = []
+        for order in sequence:
+            self.ran.append(order)
+            thrice = order != PROPOSED and self.ran.count(order) % 2 == 0
+            found.append(self.seconds[order] * (3.0 if thrice else 1.0))
+            self.now += found[-1]
+        return Batch(seconds=tuple(found))
+
+
+@pytest.mark.parametrize(
+    ("each_s", "wanted", "pairs", "end_s"),
+    [(0.9, 6, 6, 18.0), (1.4, 6, 6, 28.0), (1.4, 0, 4, 19.6), (2.0, 6, 4, 28.0), (2.5, 6, 2, 20.0)],
+)
+def test_runs_that_got_slower_go_on_to_the_pairs_that_are_wanted(
+    each_s: float, wanted: int, pairs: int, end_s: float
+) -> None:
+    """In 20 s: two warm-ups of 2, then blocks of 6, of what a run takes; 30 s at the most, for missing pairs alone."""
+    runner, record = Uneven({0: each_s, 1: each_s}), Record()
+    options = ComparisonOptions(time_s=20.0, wanted_pairs=wanted)
+    asyncio.run(compare(runner, [1], options, record, clock=runner.clock))
+    assert len(record.pairs()) == pairs and runner.now == pytest.approx(end_s)
+
+
 @pytest.mark.parametrize("batch_s", [0.0, 2.0])
 def test_what_is_around_a_timed_run_counts_as_time(batch_s: float) -> None:
     """A millisecond of a collective in a job that takes three seconds to start, say."""
@@ -200,6 +228,12 @@ def test_a_survey_runs_every_order_as_often_as_the_time_allows() -> None:
     slow, few = FakeRunner(dict.fromkeys(range(2, 12), 50.0)), Record()
     asyncio.run(survey(slow, range(2, 12), ComparisonOptions(time_s=22), few, clock=slow.clock))
     assert len(set(slow.ran)) == 2
-    for options in ({"time_s": 0.1}, {"precision": 0.0}, {"precision": 2.0}, {"time_s": math.nan}):
+    refused: list[dict[str, Any]] = [
+        {"time_s": 0.1},
+        {"precision": 0.0},
+        {"precision": 2.0},
+        {"time_s": math.nan},
+    ]
+    for options in refused:
         with pytest.raises(InputError, match="are allowed"):
             ComparisonOptions(**options)

@@ -80,18 +80,18 @@ def test_a_plan_is_run_and_what_was_run_is_written(
 
 
 @pytest.mark.slow
-def test_without_a_size_the_buffer_leaves_time_for_six_runs_of_each(
+def test_without_a_size_a_smaller_buffer_is_chosen_and_said(
     planned: tuple[Map, OrderPlan], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """How many runs that leaves is a question of the clock: see test_sizing.py and test_compare.py."""
     _, plan = planned
     large = plan.model_copy(update={"size_bytes": 1_000_000_000})
     files.save(large, tmp_path / "plan.json")
-    command = ["verify", str(tmp_path / "plan.json"), "--via", "local", "--time", "6s", "--precision", "0.1%"]
+    command = ["verify", str(tmp_path / "plan.json"), "--via", "local", "--time", "1s"]
     assert run(command) == 0
     document = load_document(Verify, tmp_path / "verify.json")
     assert 64_000 < document.size_bytes < 10**9 and document.parameters["full_size_bytes"] == 10**9
-    counted = [one.order for one in document.repetitions if one.part == "comparison"]
-    assert counted.count(0) >= 6 and counted.count(1) >= 6
+    assert document.comparison.pairs >= 2 and document.proved == len(document.repetitions)
     assert document.sent_bytes == 2 * 5 * document.size_bytes
     assert "of 1 GB fewer than six runs of each order fit" in capsys.readouterr().out
 
