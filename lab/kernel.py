@@ -10,7 +10,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -36,6 +36,7 @@ _PACKAGES = {
 # sshd is not on every user's PATH.
 _PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 
+_CLONE_NEWNET = 0x40000000
 _CLONE_NEWUTS = 0x04000000
 _MS_BIND = 4096
 _MNT_DETACH = 2
@@ -128,6 +129,39 @@ def make_namespaces(layout: Layout, *, lock: int) -> None:
     with ThreadPoolExecutor(_SETUPS_AT_ONCE) as pool:
         for _ in pool.map(set_up, layout.everyone):
             pass
+
+
+def congestion_controls() -> tuple[str, ...]:
+    """Names of the TCP congestion controls that this kernel has."""
+    try:
+        return tuple(Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text("ascii").split())
+    except OSError:
+        return ()
+
+
+def set_tcp(targets: Sequence[str], values: Mapping[str, str]) -> None:
+    """Set values of net.ipv4, such as ``tcp_ecn``, in each network namespace. Raises PlatformError."""
+    faults: list[str] = []
+
+    def work() -> None:
+        # setns() moves only the thread that calls it, whose own network /proc/sys/net then shows.
+        for target in targets:
+            with namespace_path(target).open("rb") as file:
+                _check(_libc.setns(file.fileno(), _CLONE_NEWNET), "setns")
+            for key, value in values.items():
+                Path("/proc/sys/net/ipv4", key).write_text(value, encoding="ascii")
+
+    def guarded() -> None:
+        try:
+            work()
+        except OSError as error:
+            faults.append(str(error))
+
+    thread = threading.Thread(target=guarded, name="netprobe-tcp")
+    thread.start()
+    thread.join()
+    if faults:
+        raise PlatformError(f"cannot set the TCP of the lab's hosts ({', '.join(values)}): {faults[0]}")
 
 
 def port_interface(index: int) -> str:

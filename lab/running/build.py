@@ -17,6 +17,7 @@ from netprobe.core.documents.document import write_document
 from netprobe.core.errors import InputError, OutputExistsError, PlatformError
 from netprobe.core.system.namespaces import is_one_user_world
 from netprobe.lab.kernel import (
+    congestion_controls,
     end_processes,
     find_program,
     make_hostnames,
@@ -24,6 +25,7 @@ from netprobe.lab.kernel import (
     namespace_path,
     remove_namespaces,
     require_root,
+    set_tcp,
     unmount_below,
 )
 from netprobe.lab.running import access
@@ -115,6 +117,7 @@ def temporary(
 def _up(spec: LabSpec, *, seed: int, name: str | None, sshd: bool | None, owner: Process | None) -> Lab:
     with_sshd = spec.sshd if sshd is None else sshd
     check_machine(sshd=with_sshd)
+    _check_congestion_control(spec)
     chosen = spec.name if name is None else name
     try:
         check_name(chosen)
@@ -164,6 +167,7 @@ def _build(spec: LabSpec, layout: Layout, state: LabState, lock: int) -> None:
     with ThreadPoolExecutor(1) as pool:
         compiling = pool.submit(compile_switch, directory, lock=lock)
         make_namespaces(layout, lock=lock)
+    _set_tcp(spec, layout)
     program = compiling.result()
     hostnames = directory / access.HOSTNAMES_DIRECTORY
     hostnames.mkdir(mode=0o700)
@@ -186,6 +190,22 @@ def _build(spec: LabSpec, layout: Layout, state: LabState, lock: int) -> None:
         access.write_ssh_files(layout, directory, lock=lock)
         daemons = access.start_sshds(layout, directory, lock=lock)
     state.model_copy(update={"status": "up", "switch": switch, "daemons": daemons}).save(directory)
+
+
+def _set_tcp(spec: LabSpec, layout: Layout) -> None:
+    values = {} if spec.ecn_mark is None else {"tcp_ecn": "1"}
+    if spec.congestion_control is not None:
+        values["tcp_congestion_control"] = spec.congestion_control
+    if values:
+        set_tcp([host.target for host in layout.hosts], values)
+
+
+def _check_congestion_control(spec: LabSpec) -> None:
+    there = congestion_controls()
+    if spec.congestion_control is not None and spec.congestion_control not in there:
+        raise PlatformError(
+            f"this kernel has no TCP congestion control {spec.congestion_control!r}: it has {', '.join(there)}"
+        )
 
 
 def _remove(name: str, lock: int) -> None:

@@ -18,21 +18,24 @@ from netprobe.lab.spec.fields import (
     read_rate_bytes_per_s,
 )
 from netprobe.lab.spec.layout import Layout
+from netprobe.lab.spec.queues import read_queue
 from netprobe.lab.spec.spec import LabSpec
-from netprobe.lab.switch.control import delay_command, rate_commands
+from netprobe.lab.switch.control import delay_command, queue_commands, rate_commands
 from netprobe.lab.truth import rack_id
 
 NONE = "none"
 
+_HOST_QUEUES = {"queue": ("tx", "rx")}
+_RACK_QUEUES = {"uplink_queue": ("up", "down")}
 _HOST_RATES = {"rate": ("tx", "rx"), "tx_rate": ("tx",), "rx_rate": ("rx",)}
 _RACK_RATES = {"uplink_rate": ("up", "down"), "up_rate": ("up",), "down_rate": ("down",)}
 # The keys of each kind of place; docs/lab.md has the same table.
 KEYS: Mapping[str, tuple[str, ...]] = {
-    "a host": (*_HOST_RATES, "loss", "duplicate", "delay", "jitter", "down"),
-    "a rack": (*_RACK_RATES, "delay", "loss", "duplicate", "jitter", "drop", "paths"),
+    "a host": (*_HOST_RATES, *_HOST_QUEUES, "loss", "duplicate", "delay", "jitter", "down"),
+    "a rack": (*_RACK_RATES, *_RACK_QUEUES, "delay", "loss", "duplicate", "jitter", "drop", "paths"),
     "two racks": ("delay", "loss", "duplicate", "jitter", "drop", "paths", "mtu"),
     "two hosts": ("loss", "duplicate", "delay", "jitter", "drop", "paths", "background"),
-    "all": (*_HOST_RATES, *_RACK_RATES, "delay", "faults", "background"),
+    "all": (*_HOST_RATES, *_RACK_RATES, *_HOST_QUEUES, *_RACK_QUEUES, "delay", "faults", "background"),
 }
 _SEPARATOR = re.compile("[:>]")
 
@@ -105,12 +108,19 @@ def _host(layout: Layout, text: str, lab: str) -> str:
 
 def _commands(spec: LabSpec, layout: Layout, place: _Place, key: str, value: str) -> list[str]:
     racks = [str(rack) for rack in range(len(spec.racks))]
+    names = [host.name for host in layout.hosts] if place.kind == "all" else [place.directions[0][0]]
+    if key in _HOST_QUEUES:
+        queue = read_queue(value)
+        return [line for name in names for line in queue_commands("host", name, _HOST_QUEUES[key], queue)]
+    if key in _RACK_QUEUES:
+        chosen = racks if place.kind == "all" else names
+        queue = read_queue(value)
+        return [line for rack in chosen for line in queue_commands("uplink", rack, _RACK_QUEUES[key], queue)]
     if key in _HOST_RATES:
-        names = [host.name for host in layout.hosts] if place.kind == "all" else [place.directions[0][0]]
         rate = read_rate_bytes_per_s(value)
         return [line for name in names for line in rate_commands("host", name, _HOST_RATES[key], rate)]
     if key in _RACK_RATES:
-        chosen = racks if place.kind == "all" else [place.directions[0][0]]
+        chosen = racks if place.kind == "all" else names
         rate = read_rate_bytes_per_s(value)
         return [line for rack in chosen for line in rate_commands("uplink", rack, _RACK_RATES[key], rate)]
     if place.kind == "all" and key in ("faults", "background"):

@@ -31,6 +31,8 @@ PATHS_LIMIT = 8
 MTU_MIN_BYTES = 576
 MTU_MAX_BYTES = 1499
 
+# The kernel has 15 bytes for it.
+_CONGESTION_CONTROL = re.compile(r"[a-z0-9][a-z0-9_-]{0,14}", re.ASCII)
 NAME_PATTERN = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,22}[a-z0-9])?", re.ASCII)
 
 
@@ -107,6 +109,13 @@ def _read(parse: Callable[[object], float], value: object) -> float:
         raise ValueError(str(error)) from None
 
 
+def read_congestion_control(value: object) -> str:
+    """The name of a TCP congestion control; ValueError when no kernel could have it."""
+    if not isinstance(value, str) or not _CONGESTION_CONTROL.fullmatch(value):
+        raise ValueError("must be the name of a TCP congestion control, such as reno, cubic or bbr")
+    return value
+
+
 # Written out as text again, so that a dumped spec is a spec, and infinity never meets JSON.
 Delay = Annotated[float, BeforeValidator(read_delay_s), PlainSerializer(exact_delay_text, return_type=str)]
 ExtraDelay = Annotated[
@@ -125,6 +134,7 @@ Paths = Annotated[
     PlainSerializer(lambda paths: [exact_delay_text(one) for one in paths], return_type=list[str]),
 ]
 Mtu = Annotated[int, BeforeValidator(read_mtu_bytes)]
+CongestionControl = Annotated[str, BeforeValidator(read_congestion_control)]
 
 
 class Part(BaseModel):

@@ -9,7 +9,8 @@ from pydantic import ValidationError, ValidationInfo, field_validator
 
 from netprobe.core.errors import SpecError
 from netprobe.lab.spec.faults import FAULTS_LIMIT, FLOWS_LIMIT, BackgroundFlow, Fault, check_places
-from netprobe.lab.spec.fields import Delay, Part, Rate, check_name, whole
+from netprobe.lab.spec.fields import CongestionControl, Delay, Part, Rate, check_name, whole
+from netprobe.lab.spec.queues import DEFAULT_QUEUE, Queue, QueueLength
 
 HOSTS_LIMIT = 512
 # Unshuffled addresses number the hosts of a rack in one byte.
@@ -20,11 +21,13 @@ ERRORS_LIMIT = 50
 
 
 class RackSpec(Part):
-    """One rack. Rates are bytes a second; None takes the lab's own."""
+    """One rack. Rates are bytes a second; None takes the lab's own, of queues too."""
 
     hosts: int
     host_rate: Rate | None = None
     uplink_rate: Rate | None = None
+    host_queue: Queue | None = None
+    uplink_queue: Queue | None = None
 
     @field_validator("hosts", mode="before")
     @classmethod
@@ -57,6 +60,10 @@ class LabSpec(Part):
     delay_pairs: tuple[PairDelay, ...] = ()
     host_rate: Rate = math.inf
     uplink_rate: Rate = math.inf
+    host_queue: Queue = DEFAULT_QUEUE
+    uplink_queue: Queue = DEFAULT_QUEUE
+    ecn_mark: Queue | None = None
+    congestion_control: CongestionControl | None = None
     slots: int = 1
     shuffle: bool = True
     sshd: bool = False
@@ -87,6 +94,16 @@ class LabSpec(Part):
         """What a rack's hosts together can send out, and take in, in bytes a second; infinity means no limit."""
         own = self.racks[rack].uplink_rate
         return self.uplink_rate if own is None else own
+
+    def host_queue_length(self, rack: int) -> QueueLength:
+        """What may wait to be sent by a host of a rack, and to be received by it."""
+        own = self.racks[rack].host_queue
+        return self.host_queue if own is None else own
+
+    def uplink_queue_length(self, rack: int) -> QueueLength:
+        """What may wait to leave a rack, and to enter it."""
+        own = self.racks[rack].uplink_queue
+        return self.uplink_queue if own is None else own
 
     def as_spec(self) -> dict[str, object]:
         """The spec as plain data that reads back as the same spec."""

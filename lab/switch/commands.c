@@ -116,12 +116,58 @@ static const char *clear(const char *what)
 	return NULL;
 }
 
+/* host NAME tx|rx, or uplink RACK up|down: the clock of it, or NULL and what is wrong. */
+static struct token_clock *clock_of(char *const words[], const char **wrong)
+{
+	struct token_clock *clock;
+	struct port *port;
+	uint64_t rack;
+
+	if (!strcmp(words[0], "host")) {
+		*wrong = "no such host";
+		if (!(port = port_named(words[1])))
+			return NULL;
+		clock = !strcmp(words[2], "tx") ? &port->tx : !strcmp(words[2], "rx") ? &port->rx : NULL;
+	} else if (!strcmp(words[0], "uplink")) {
+		*wrong = "no such rack";
+		if (!rack_count || !number(words[1], (uint64_t)rack_count - 1, &rack))
+			return NULL;
+		clock = !strcmp(words[2], "up")     ? &uplink_up[rack]
+			: !strcmp(words[2], "down") ? &uplink_down[rack]
+						    : NULL;
+	} else {
+		*wrong = "unknown command";
+		return NULL;
+	}
+	*wrong = "no such direction";
+	return clock;
+}
+
+/* queue|mark host NAME tx|rx ns|bytes LENGTH, and the same of an uplink */
+static const char *set_length(char *const words[])
+{
+	const char *wrong;
+	struct token_clock *clock = clock_of(words + 1, &wrong);
+	struct length length = {0, !strcmp(words[4], "bytes")};
+
+	if (!clock)
+		return wrong;
+	if (!length.in_bytes && strcmp(words[4], "ns"))
+		return "a length is in ns or bytes";
+	/* Times a second in nanoseconds this still fits. */
+	if (!number(words[5], length.in_bytes ? SECOND_NS : QUEUE_LIMIT, &length.limit))
+		return "no possible length";
+	*(strcmp(words[0], "mark") ? &clock->queue : &clock->mark) = length;
+	settle(clock);
+	return NULL;
+}
+
 /* Obey one line; NULL when done, else what is wrong with it. Changes the line. */
 const char *obey(char *line, bool configuring)
 {
 	char *words[6] = {NULL}, *rest = NULL;
 	struct token_clock *clock;
-	struct port *port;
+	const char *wrong;
 	uint64_t a, b, value;
 	int count = 0;
 	char *word;
@@ -148,6 +194,8 @@ const char *obey(char *line, bool configuring)
 	}
 	if (configuring && count == 5 && !strcmp(words[0], "port"))
 		return add_port(words);
+	if (count == 6 && (!strcmp(words[0], "queue") || !strcmp(words[0], "mark")))
+		return set_length(words);
 	if (count >= 5 && !strcmp(words[0], "impair"))
 		return impair(words, count);
 	if (count == 4 && !strcmp(words[0], "background"))
@@ -165,22 +213,11 @@ const char *obey(char *line, bool configuring)
 		delay_ns[a][b] = value;
 		return NULL;
 	}
-	if (!strcmp(words[0], "host")) {
-		if (!(port = port_named(words[1])))
-			return "no such host";
-		clock = !strcmp(words[2], "tx") ? &port->tx : !strcmp(words[2], "rx") ? &port->rx : NULL;
-	} else if (!strcmp(words[0], "uplink")) {
-		if (!rack_count || !number(words[1], (uint64_t)rack_count - 1, &a))
-			return "no such rack";
-		clock = !strcmp(words[2], "up") ? &uplink_up[a] : !strcmp(words[2], "down") ? &uplink_down[a] : NULL;
-	} else {
-		return "unknown command";
-	}
-	if (!clock)
-		return "no such direction";
+	if (!(clock = clock_of(words, &wrong)))
+		return wrong;
 	if (!number(words[3], 1000000000000ULL, &value))
 		return "no possible rate";
 	clock->bytes_per_s = value;
-	clock->remainder = 0;
+	settle(clock);
 	return NULL;
 }

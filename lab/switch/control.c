@@ -40,11 +40,11 @@ static void answer(struct client *client, char *line)
 		length = snprintf(reply, sizeof(reply),
 			"ok received=%" PRIu64 " sent=%" PRIu64 " dropped_queue=%" PRIu64 " dropped_memory=%" PRIu64
 			" dropped_unknown=%" PRIu64 " dropped_error=%" PRIu64 " kernel_drops=%" PRIu64
-			" held_bytes=%" PRIu64 " lost=%" PRIu64 " errors_sent=%" PRIu64
+			" held_bytes=%" PRIu64 " lost=%" PRIu64 " marked=%" PRIu64 " errors_sent=%" PRIu64
 			" background_sent=%" PRIu64 " background_dropped=%" PRIu64 " late_mean_ns=%" PRIu64 " late_max_ns=%" PRIu64 "\n",
 			stats.received, stats.sent, stats.dropped_queue, stats.dropped_memory,
 			stats.dropped_unknown, stats.dropped_error, stats.kernel_drops, held_bytes,
-			stats.lost, stats.errors_sent, stats.background_sent, stats.background_dropped,
+			stats.lost, stats.marked, stats.errors_sent, stats.background_sent, stats.background_dropped,
 			stats.late_count ? stats.late_sum_ns / stats.late_count : 0, stats.late_max_ns);
 		stats.late_sum_ns = stats.late_max_ns = stats.late_count = 0;
 	} else {

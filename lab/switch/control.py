@@ -13,6 +13,7 @@ from netprobe.core.errors import InputError, InternalError, PlatformError
 from netprobe.lab.kernel import find_program, namespace_path, port_interface, run
 from netprobe.lab.spec.faults import fault_commands, flow_command, host_index
 from netprobe.lab.spec.layout import Layout
+from netprobe.lab.spec.queues import DEFAULT_QUEUE, QueueLength
 from netprobe.lab.spec.spec import LabSpec
 from netprobe.lab.state import Process, process
 
@@ -60,8 +61,10 @@ def switch_config(spec: LabSpec, layout: Layout, *, seed: int = 0) -> str:
         lines.append(f"port {port_interface(index)} {host.name} {rack} {host.hardware_address}")
         if host.rack is not None:
             lines += rate_commands("host", host.name, ("tx", "rx"), spec.host_rate_bytes_per_s(host.rack))
+            lines += _queues(spec, "host", host.name, ("tx", "rx"), spec.host_queue_length(host.rack))
     for src in range(racks):
         lines += rate_commands("uplink", str(src), ("up", "down"), spec.uplink_rate_bytes_per_s(src))
+        lines += _queues(spec, "uplink", str(src), ("up", "down"), spec.uplink_queue_length(src))
         lines += [delay_command(src, dst, spec.one_way_delay_s(src, dst)) for dst in range(racks)]
     names = {
         text: layout.at(*host_index(text)).name
@@ -73,6 +76,17 @@ def switch_config(spec: LabSpec, layout: Layout, *, seed: int = 0) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def _queues(spec: LabSpec, kind: str, name: str, directions: Sequence[str], queue: QueueLength) -> list[str]:
+    """What the switch does not have by itself."""
+    lines = [] if queue == DEFAULT_QUEUE else queue_commands(kind, name, directions, queue)
+    if spec.ecn_mark is not None:
+        lines += [
+            f"mark {line.removeprefix('queue ')}"
+            for line in queue_commands(kind, name, directions, spec.ecn_mark)
+        ]
+    return lines
+
+
 def _ends(spec: LabSpec) -> list[str]:
     return [end for flow in spec.background for end in (flow.src, flow.dst)]
 
@@ -81,6 +95,11 @@ def rate_commands(kind: str, name: str, directions: Sequence[str], bytes_per_s: 
     """The switch's commands for a rate; infinity takes the limit off."""
     value = 0 if math.isinf(bytes_per_s) else round(bytes_per_s)
     return [f"{kind} {name} {direction} {value}" for direction in directions]
+
+
+def queue_commands(kind: str, name: str, directions: Sequence[str], queue: QueueLength) -> list[str]:
+    """The switch's commands for the length of a queue."""
+    return [f"queue {kind} {name} {direction} {queue.words}" for direction in directions]
 
 
 def delay_command(src_rack: int, dst_rack: int, seconds: float) -> str:

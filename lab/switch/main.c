@@ -11,6 +11,9 @@
  *   port IFNAME NAME RACK MAC      configuration only, one a host
  *   host NAME tx|rx BYTES_PER_S    0 means no limit
  *   uplink RACK up|down BYTES_PER_S
+ *   queue host NAME tx|rx ns|bytes LENGTH     a packet that finds more waiting is dropped; 0: QUEUE_NS
+ *   queue uplink RACK up|down ns|bytes LENGTH
+ *   mark host|uplink ...           the same words: a packet that finds more waiting is marked (ECN); 0: none is
  *   delay SRC_RACK DST_RACK NANOSECONDS
  *   impair host NAME KEY VALUE     KEY: loss, duplicate (parts of a billion), delay, jitter (nanoseconds),
  *   impair link SRC DST KEY VALUE       blocked (0, 1), paths (nanoseconds with commas between, 0 for none),
@@ -23,7 +26,7 @@
  * A packet is charged at its host's transmitter, its rack's way up, then waits out the delay, and is
  * charged at the other rack's way down and the receiving host. Each of these four is a token clock: a
  * packet leaves at once when the bytes before it are paid for, waits otherwise, and is dropped when it
- * would wait longer than QUEUE_NS. A packet's own bytes are paid by those behind it, so that an idle
+ * would wait longer than its queue is. A packet's own bytes are paid by those behind it, so that an idle
  * rate adds nothing to a small probe. A packet of a background flow is charged in the same places, and is
  * nothing but its size.
  */

@@ -47,6 +47,22 @@ void lower_ttl(unsigned char *frame, unsigned char by)
 	put_checksum(ip + 10, ip, (ip[0] & 15u) * 4);
 }
 
+/* Write "congestion experienced" (RFC 3168) where the sender said that it understands; whether it did. */
+bool mark_congested(unsigned char *frame, uint32_t length)
+{
+	unsigned char *ip = frame + ETHERNET_BYTES, codepoint;
+
+	if (!is_ipv4(frame, length) || length < ETHERNET_BYTES + (ip[0] & 15u) * 4)
+		return false;
+	codepoint = ip[1] & 3;
+	if (codepoint != 1 && codepoint != 2)
+		return false;
+	ip[1] |= 3;
+	ip[10] = ip[11] = 0;
+	put_checksum(ip + 10, ip, (ip[0] & 15u) * 4);
+	return true;
+}
+
 /* Write the error of a router about a packet, back to who sent it; its length. `out` has ERROR_BYTES_MAX. */
 uint32_t icmp_error(unsigned char *out, const unsigned char *frame, uint32_t length,
 			   const unsigned char *router, unsigned char type, unsigned char code, uint16_t mtu)

@@ -20,6 +20,7 @@
 bool is_ipv4(const unsigned char *frame, uint32_t length);
 bool is_silent(const unsigned char *frame, uint32_t length);
 void lower_ttl(unsigned char *frame, unsigned char by);
+bool mark_congested(unsigned char *frame, uint32_t length);
 uint32_t icmp_error(unsigned char *out, const unsigned char *frame, uint32_t length, const unsigned char *router, unsigned char type, unsigned char code, uint16_t mtu);
 
 #endif

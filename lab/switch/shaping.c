@@ -13,22 +13,47 @@ uint64_t delay_ns[MAX_RACKS][MAX_RACKS];
 bool routers;
 int controller_rack; /* the last rack: its traffic passes no router */
 
-/* Charge a packet that is here at now_ns; says in *leave_ns when it goes on, or false: dropped. */
-static bool charge(struct token_clock *clock, uint64_t now_ns, uint32_t bytes, uint64_t *leave_ns)
+/* A length as a waiting time at a rate, at most QUEUE_LIMIT. */
+static uint64_t as_time_ns(const struct length *length, uint64_t bytes_per_s)
 {
-	uint64_t owed;
+	uint64_t ns;
+
+	if (!length->in_bytes)
+		return length->limit;
+	ns = length->limit * SECOND_NS / bytes_per_s;
+	return ns > QUEUE_LIMIT ? QUEUE_LIMIT : ns + 1;
+}
+
+/* After a change of the rate or of a length. */
+void settle(struct token_clock *clock)
+{
+	clock->remainder = 0;
+	if (!clock->bytes_per_s)
+		return;
+	clock->queue_ns = clock->queue.limit ? as_time_ns(&clock->queue, clock->bytes_per_s) : QUEUE_NS;
+	clock->mark_ns = clock->mark.limit ? as_time_ns(&clock->mark, clock->bytes_per_s) : 0;
+}
+
+/* Charge a packet that is here at now_ns; says in *leave_ns when it goes on, or false: dropped. */
+static bool charge(struct token_clock *clock, uint64_t now_ns, struct packet *packet, uint64_t *leave_ns)
+{
+	uint64_t owed, waits_ns;
 
 	*leave_ns = now_ns;
 	if (!clock->bytes_per_s)
 		return true;
 	if (clock->free_ns > now_ns) {
-		if (clock->free_ns - now_ns > QUEUE_NS)
+		waits_ns = clock->free_ns - now_ns;
+		if (waits_ns > clock->queue_ns)
 			return false;
+		if (clock->mark_ns && waits_ns > clock->mark_ns && !packet->ghost &&
+		    mark_congested(packet->data + VNET_BYTES, packet->length - VNET_BYTES))
+			stats.marked++;
 		*leave_ns = clock->free_ns;
 	} else {
 		clock->remainder = 0;
 	}
-	owed = bytes * SECOND_NS + clock->remainder;
+	owed = packet->wire_bytes * SECOND_NS + clock->remainder;
 	clock->free_ns = *leave_ns + owed / clock->bytes_per_s;
 	clock->remainder = owed % clock->bytes_per_s;
 	return true;
@@ -206,7 +231,7 @@ void advance(struct packet *packet, uint64_t now_ns)
 			transmit(packet, now_ns);
 			return;
 		}
-		if (clock && !charge(clock, now_ns, packet->wire_bytes, &leave_ns)) {
+		if (clock && !charge(clock, now_ns, packet, &leave_ns)) {
 			*(packet->ghost ? &stats.background_dropped : &stats.dropped_queue) += 1;
 			release(packet);
 			return;

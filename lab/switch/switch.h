@@ -24,7 +24,8 @@
 #define VNET_BYTES sizeof(struct virtio_net_hdr)
 
 #define SECOND_NS 1000000000ULL
-#define QUEUE_NS 20000000ULL              /* longest wait for a rate; a longer one is a tail drop */
+#define QUEUE_NS 20000000ULL              /* longest wait for a rate unless configured; a longer one is a tail drop */
+#define QUEUE_LIMIT (60 * SECOND_NS)      /* of a configured queue, in nanoseconds or bytes */
 #define HELD_BYTES_LIMIT (256ULL << 20)   /* everything that waits here, for any delays */
 #define SPIN_NS 40000ULL                  /* wake this long before a due time and spin: sleeps are late */
 #define CLOCK_SPIN_NS 3000ULL             /* this near, look at nothing but the clock */
@@ -39,10 +40,18 @@
 
 enum stage { AT_SOURCE, AT_TX, AT_UP, AT_DELAY, AT_DOWN, AT_RX };
 
+/* A length of a queue: a waiting time, or bytes, which take a time that depends on the rate. */
+struct length {
+	uint64_t limit; /* 0: none was configured */
+	bool in_bytes;
+};
+
 struct token_clock {
 	uint64_t bytes_per_s; /* 0: no limit */
 	uint64_t free_ns;     /* when everything before is paid for */
 	uint64_t remainder;   /* of the last division, so that high rates do not drift */
+	struct length queue, mark;
+	uint64_t queue_ns, mark_ns; /* the same as waiting times at this rate; no mark: 0 */
 };
 
 struct port {
@@ -74,7 +83,7 @@ struct heap {
 
 struct stats {
 	uint64_t received, sent, dropped_queue, dropped_memory, dropped_unknown, dropped_error, kernel_drops;
-	uint64_t lost, errors_sent, background_sent, background_dropped;
+	uint64_t lost, marked, errors_sent, background_sent, background_dropped;
 	uint64_t late_sum_ns, late_max_ns, late_count;
 };
 
@@ -102,6 +111,7 @@ extern uint64_t delay_ns[MAX_RACKS][MAX_RACKS];
 extern bool routers;
 extern int controller_rack;
 void advance(struct packet *packet, uint64_t now_ns);
+void settle(struct token_clock *clock);
 
 /* background.c */
 void catch_up(uint64_t until_ns);
