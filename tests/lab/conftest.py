@@ -73,6 +73,16 @@ def arrivals() -> Callable[[LabHost, LabHost, int], int]:
 
 
 @pytest.fixture(scope="session")
+def burst() -> Callable[[LabHost, LabHost, int, int, int], list[float]]:
+    """The type of service of each datagram that arrives, of so many of so many bytes with a type, sent at once."""
+
+    def measure(src: LabHost, dst: LabHost, count: int, size: int, tos: int) -> list[float]:
+        return _result(_traffic(["burst", str(count), str(size), str(tos), *_ends(src, dst)]))
+
+    return measure
+
+
+@pytest.fixture(scope="session")
 def routers_between() -> Callable[[LabHost, LabHost, int], list[float]]:
     """What the routers between two hosts say: see traffic.py."""
 

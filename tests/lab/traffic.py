@@ -4,6 +4,8 @@
         round-trip times in seconds, from kernel stamps at all four places
     arrivals COUNT NEAR_NAMESPACE NEAR_ADDRESS FAR_NAMESPACE FAR_ADDRESS
         how many of so many datagrams arrived, one way
+    burst COUNT BYTES TOS NEAR_NAMESPACE NEAR_ADDRESS FAR_NAMESPACE FAR_ADDRESS
+        the type of service of each datagram that arrived, of so many of so many bytes sent at once
     routers BYTES NEAR_NAMESPACE NEAR_ADDRESS FAR_NAMESPACE FAR_ADDRESS
         for each time to live from 1 the last byte of the address whose error came back, 0 once the far host
         got it; then the size of path that the near host's kernel learned from a datagram of so many bytes
@@ -31,6 +33,7 @@ _SO_TIMESTAMPING = 37
 # Software stamps of sending and receiving, and no copy of the packet with the former.
 _FLAGS = (1 << 1) | (1 << 3) | (1 << 4) | (1 << 11)
 _SCM_TIMESTAMPING = 37
+_IP_RECVTOS = 13
 _CLONE_NEWNET = 0x40000000
 _WARM_UP_S = 0.2
 
@@ -122,6 +125,26 @@ def _arrivals(count: int, ends: Sequence[str]) -> list[float]:
     return [arrived]
 
 
+def _burst(count: int, size: int, tos: int, ends: Sequence[str]) -> list[float]:
+    near = _socket_in(ends[0], ends[1], socket.SOCK_DGRAM)
+    far = _socket_in(ends[2], ends[3], socket.SOCK_DGRAM)
+    far.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+    far.setsockopt(socket.IPPROTO_IP, _IP_RECVTOS, 1)
+    near.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
+    for _ in range(count):
+        near.sendto(bytes(size), far.getsockname())
+    found: list[float] = []
+    silent = 0
+    while len(found) < count and silent < 2:
+        if not select.select([far], [], [], 1.0)[0]:
+            silent += 1
+            continue
+        _, ancillary, _, _ = far.recvmsg(size, 64)
+        found += [float(data[0]) for _, kind, data in ancillary if kind == socket.IP_TOS]
+        silent = 0
+    return found
+
+
 def _routers(size: int, ends: Sequence[str]) -> list[float]:
     ip_mtu_discover, ip_pmtudisc_do, ip_recverr, ip_mtu = 10, 2, 11, 14
     near = _socket_in(ends[0], ends[1], socket.SOCK_DGRAM)
@@ -189,6 +212,8 @@ def main(argv: list[str]) -> None:
         result = _rtt(int(argv[1]), float(argv[2]), argv[3:])
     elif argv[0] == "arrivals":
         result = _arrivals(int(argv[1]), argv[2:])
+    elif argv[0] == "burst":
+        result = _burst(int(argv[1]), int(argv[2]), int(argv[3]), argv[4:])
     elif argv[0] == "routers":
         result = _routers(int(argv[1]), argv[2:])
     else:
