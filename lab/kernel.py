@@ -132,9 +132,10 @@ def make_namespaces(layout: Layout, *, lock: int) -> None:
 
 
 def congestion_controls() -> tuple[str, ...]:
-    """Names of the TCP congestion controls that this kernel has."""
+    """Names of the TCP congestion controls that a network namespace may have on this machine."""
+    # The kernel gives a namespace those that any process may choose, and refuses the others.
     try:
-        return tuple(Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text("ascii").split())
+        return tuple(Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control").read_text("ascii").split())
     except OSError:
         return ()
 

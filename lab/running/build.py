@@ -204,7 +204,8 @@ def _check_congestion_control(spec: LabSpec) -> None:
     there = congestion_controls()
     if spec.congestion_control is not None and spec.congestion_control not in there:
         raise PlatformError(
-            f"this kernel has no TCP congestion control {spec.congestion_control!r}: it has {', '.join(there)}"
+            f"the hosts of a lab cannot have the TCP congestion control {spec.congestion_control!r} here: the sysctl "
+            f"net.ipv4.tcp_allowed_congestion_control has {', '.join(there) or 'none'}"
         )
 
 
