@@ -71,13 +71,7 @@ def prove(program: CollectiveProgram, contract: Contract) -> Proof:
     _check_fields(program, contract)
     rank = program.rank_of()
     connections = _match(program, rank)
-    # What is large and cheap to make again is not kept: the peak decides how large a plan can be proved.
-    messages = np.stack([connections.receive, connections.send], axis=1)
-    edges = np.concatenate([waits(program), connection_edges(connections), messages], dtype=np.int32)
-    del messages
-    number = topological(edges, len(program), by_steps(program))
-    if number is None:
-        raise ValueError(stuck_text(program, edges))
+    edges, number = _ordered(program, connections)
     _check_races(program, rank, edges, number)
     uniform = check_contract(program, rank, contract, connections, number)
     return Proof(
@@ -85,6 +79,30 @@ def prove(program: CollectiveProgram, contract: Contract) -> Proof:
         issue_order=issue_order(program, rank, connections, waits(program)),
         uniform_messages=uniform,
     )
+
+
+def prove_order(program: CollectiveProgram, contract: Contract) -> tuple[int | None, bool]:
+    """The part of `prove` that concerns all chunks together: (window, issue order) of `Proof`.
+
+    Both ends of every connection list the same messages, and nothing waits in a circle. Raises ValueError.
+    """
+    _check_fields(program, contract)
+    connections = _match(program, program.rank_of())
+    edges, number = _ordered(program, connections)
+    window = least_window(program, edges, connections, number)
+    return window, issue_order(program, program.rank_of(), connections, waits(program))
+
+
+def _ordered(program: CollectiveProgram, connections: Connections) -> tuple[Edges, Ints]:
+    """What waits for what, and numbers in that order. Raises ValueError where there is a circle."""
+    # What is large and cheap to make again is not kept: the peak decides how large a plan can be proved.
+    messages = np.stack([connections.receive, connections.send], axis=1)
+    edges = np.concatenate([waits(program), connection_edges(connections), messages], dtype=np.int32)
+    del messages
+    number = topological(edges, len(program), by_steps(program))
+    if number is None:
+        raise ValueError(stuck_text(program, edges))
+    return edges, number
 
 
 # 1. Fields and both ends.

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.plan.schedule.program import APPLY, CollectiveProgram
+from netprobe.plan.schedule.program import APPLY, NO_STEP, CollectiveProgram
 from netprobe.plan.schedule.schedule import Ints
-from netprobe.probe.agent.collective.program import FETCH, RECEIVE, SEND
+from netprobe.probe.agent.collective.program import DELIVER, FETCH, RECEIVE, SEND
 
 LARGEST_WINDOW = 1 << 10
 EDGES_AT_ONCE = 1 << 20
@@ -54,6 +54,18 @@ def by_steps(program: CollectiveProgram) -> Ints | None:
     number = np.empty(len(program), np.int64)
     number[np.argsort(phase, kind="stable")] = np.arange(len(program))
     return number
+
+
+def by_steps_and_chunks(program: CollectiveProgram) -> Ints:
+    """(A,) numbers in the order of steps, of a step chunk by chunk, of a chunk sends first: ties are possible.
+
+    Where a connection carries one message of a step after the other, the later one goes to a higher number.
+    """
+    arrives = np.isin(program.kind, (RECEIVE, APPLY))
+    middle = arrives | (program.kind == SEND)
+    made = (program.step * program.chunks + program.first) * 2 + arrives
+    last = int(made.max(initial=0)) + 1
+    return np.where(middle, made, np.where(program.kind == FETCH, -1, last))
 
 
 def _falls(number: Ints, edges: Edges) -> bool:
@@ -116,6 +128,8 @@ def least_window(
     program: CollectiveProgram, edges: Edges, connections: Connections, guess: Ints | None
 ) -> int | None:
     """Send k of a connection waits until receive k - w has taken effect."""
+    finer = by_steps_and_chunks(program)
+    stepwise = _falls(finer, edges)
 
     def ends(window: int) -> bool:
         same = connections.connection[window:] == connections.connection[:-window]
@@ -127,6 +141,8 @@ def least_window(
         )
         if guess is not None and _falls(guess, held):
             return True  # and the other edges go to lower numbers too
+        if stepwise and _falls(finer, held):
+            return True
         return topological(np.concatenate([edges, held]), len(program)) is not None
 
     window = 1
@@ -163,4 +179,11 @@ def issue_order(program: CollectiveProgram, rank: Ints, connections: Connections
         np.stack([end, begin], axis=1), np.stack([begin[1:][follows], end[:-1][follows]], axis=1),
         np.stack([end[sends], begin[receives]], axis=1), np.stack([end[receives], begin[sends]], axis=1),
     ])  # fmt: skip
-    return topological(edges, 2 * count) is not None
+    # Both ends of a message mostly have one step, and a rank's steps ascend.
+    step = np.full(count, NO_STEP, np.int64)
+    step[batch] = np.where(program.kind == FETCH, NO_STEP, program.step)
+    alone = np.isin(program.kind, (FETCH, DELIVER))
+    step[batch[alone]] = np.where(program.kind[alone] == FETCH, NO_STEP, int(step.max(initial=0)) + 1)
+    guess = np.empty(2 * count, np.int64)
+    guess[begin], guess[end] = 2 * step, 2 * step + 1
+    return topological(edges, 2 * count, guess) is not None
