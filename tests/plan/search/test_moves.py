@@ -154,7 +154,7 @@ def test_a_segment_turned_round_finds_its_place_beside_a_near_host() -> None:
 
 
 def test_two_hops_are_replaced_from_either_of_their_ends() -> None:
-    """2-opt from a host whose hop, out or in, a near host would make cheaper; directed, the segment's own hops count."""
+    """2-opt from a host whose hop, out or in, a near host would make cheaper; all hops of the segment count."""
     for seed, directed in itertools.product(range(12), (False, True)):
         cost = made_costs(10, seed, directed=directed)
         order = order_of(made_ring(cost, seed))
@@ -198,14 +198,14 @@ def test_the_skew_of_a_segment_is_what_it_costs_more_backwards(size: int) -> Non
     for _ in range(60):
         low, high = sorted(rng.integers(0, size, 2).tolist())
         if low and rng.random() < 0.4:
-            moves.reverse(ring, low, high, 0)
+            ring_list.reverse(ring, low, high, 0)
         order = order_of(ring)
         part = order[low : high + 1]
         forth, back = (sum(cost[a, b] for a, b in itertools.pairwise(way)) for way in (part, part[::-1]))
-        assert moves.skew_between(ring, low, high) == back - forth
+        assert ring_list.skew_between(ring, low, high) == back - forth
         assert ring.state[SUMMED] in range(1, size + 1)
     same = made_ring(made_costs(size, 3, directed=False), 5)
-    assert moves.skew_between(same, 2, size - 2) == 0
+    assert ring_list.skew_between(same, 2, size - 2) == 0
 
 
 @examples(40)
@@ -256,7 +256,7 @@ def test_a_turned_ring_is_the_same_ring() -> None:
     cost = made_costs(12, 2, directed=True)
     ring = made_ring(cost, 2)
     before = order_of(ring)
-    moves.turn(ring, 5)
+    ring_list.turn(ring, 5)
     check_books(ring, cost)
     assert order_of(ring) == [*before[5:], *before[:5]] == ring.ring[24:36]
 
