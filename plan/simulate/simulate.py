@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from netprobe.core.errors import InputError
 from netprobe.plan.schedule.program import CollectiveProgram, compile_schedule
 from netprobe.plan.schedule.schedule import Block, Schedule
+from netprobe.plan.simulate.compiled_run import COMPILED_FROM, compiled_engine, run_compiled
 from netprobe.plan.simulate.engine import NOTHING, Engine, Trace, Work
 from netprobe.plan.simulate.fair import Floats
 from netprobe.plan.simulate.network import Network
@@ -80,11 +81,13 @@ def simulate(
     exact: bool | None = None,
     timeline: bool = False,
     merge_s: float | None = None,
+    compiled: bool | None = None,
 ) -> Simulation:
     """Run ``jobs`` at once on ``network``. Raises InputError for hosts that it does not have, and for a negative size.
 
     ``exact`` (default: up to EXACT_TRANSFERS transfers) simulates every event; otherwise blocks of one template are
-    joined and events nearer than ``merge_s`` (default: a thousandth of the least possible time) are one.
+    joined and events nearer than ``merge_s`` (default: a thousandth of the least possible time) are one. ``compiled``
+    (default: where numba is installed and there is enough to do) makes no difference to what comes out.
     """
     if not jobs:
         raise InputError("nothing to simulate: no job")
@@ -96,7 +99,13 @@ def simulate(
         merge_s = 0.0
     elif merge_s is None:
         merge_s = MERGE_SHARE * (1 + total / MANY_TRANSFERS) * max(least_s(network, job) for job in jobs)
-    trace = Engine(network, works, flows, merge_s=merge_s, timeline=timeline).run()
+    kernel = None
+    if compiled is not False and len(works) == 1 and not (flows or timeline or works[0].lockstep):
+        kernel = compiled_engine(len(works[0].program) if compiled is None else COMPILED_FROM)
+    if kernel is None:
+        trace = Engine(network, works, flows, merge_s=merge_s, timeline=timeline).run()
+    else:
+        trace = run_compiled(kernel, network, works[0], merge_s)
     begin = min(job.release_s for job in jobs)
     time_s = max(trace.finish_s) - begin
     with np.errstate(divide="ignore", invalid="ignore"):

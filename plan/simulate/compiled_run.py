@@ -1,0 +1,114 @@
+"""A job by the compiled engine: a program as arrays that kernels read, and back to a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netprobe.core.errors import InternalError
+from netprobe.plan.schedule.program import CollectiveProgram
+from netprobe.plan.search.compiled import numba_is_installed
+from netprobe.plan.simulate import engine_kernels
+from netprobe.plan.simulate.engine import NOTHING, Trace, Work
+from netprobe.plan.simulate.engine_kernels import HEAP, LEFT, Actions, State
+from netprobe.plan.simulate.network import Network
+from netprobe.probe.agent.collective.program import RECEIVE, SEND
+
+Ints = NDArray[np.int64]
+COMPILED_FROM = 10_000
+"""Actions. Fewer are simulated in Python in the time that numba takes to be imported, and to read what it compiled."""
+_FOUND: list[Callable[..., Any] | None] = []
+
+
+def compiled_engine(actions: int) -> Callable[..., Any] | None:
+    """The compiled run where it is worth it: for so many actions, and for any once it is there. None otherwise."""
+    if not _FOUND:
+        if actions < COMPILED_FROM or not numba_is_installed():
+            return None
+        _FOUND.append(engine_kernels.kernels())
+    return _FOUND[0]
+
+
+def run_compiled(kernel: Callable[..., Any], network: Network, work: Work, merge_s: float) -> Trace:
+    """One job to its end, as `Engine` does it. Raises InternalError for a program that never ends."""
+    program, count = work.program, len(work.program)
+    actions = _actions(program, work.host, len(network.hosts))
+    connections, messages = len(actions.send_at) - 1, len(actions.sends)
+    state = State(
+        waits=np.diff(program.after_bounds).astype(np.int64),
+        arrived=np.zeros(count, np.int64),
+        ready=np.zeros(count, np.int64),
+        cause=np.full(count, NOTHING, np.int64),
+        ready_cause=np.full(count, NOTHING, np.int64),
+        todo=np.zeros(count + 1, np.int64),
+        todo_cause=np.zeros(count + 1, np.int64),
+        head=actions.send_at[:-1].copy(),
+        busy=np.zeros(connections, np.int64),
+        heap=np.full(messages + 1, NOTHING, np.int64),
+        starting=np.zeros(connections, np.int64),
+        flow=np.zeros(connections, np.int64),
+        counts=np.zeros(4, np.int64),
+    )
+    state.counts[HEAP], state.counts[LEFT] = 1, count
+    resources = len(network.resources)
+    slots = network.passed.reshape(len(network.hosts) ** 2, -1)
+    passed = np.where(slots < 0, resources, slots).astype(np.int64)
+    if not passed.shape[1]:
+        passed = np.full((len(passed), 1), resources, np.int64)
+    ends, carried = np.full(count, np.nan), np.zeros(resources + 1)
+    size = (work.boundaries[program.last] - work.boundaries[program.first]).astype(np.float64)
+    ended = kernel(
+        actions, state, size, ends, carried, _flat(network.alpha_s), _flat(network.stream), passed,
+        np.ascontiguousarray(network.capacity, dtype=np.float64), float(merge_s), float(work.release_s),
+    )  # fmt: skip
+    if not ended:
+        raise InternalError(f"{state.counts[LEFT]} actions of a simulated program wait for ever")
+    last = max(work.release_s, float(ends.max())) if count else work.release_s
+    return Trace(end_s=[ends], finish_s=[last], carried=carried[:-1], cause=[state.cause])
+
+
+def _actions(program: CollectiveProgram, host: Ints, hosts: int) -> Actions:
+    rank = program.rank_of()
+    order = np.argsort(program.after, kind="stable")
+    later = np.repeat(np.arange(len(program)), np.diff(program.after_bounds))
+    peer = np.maximum(program.peer, 0)
+    own = (rank * program.ranks + peer) * program.channels + program.channel
+    sends, connections, send_at = _by_connection(own, np.flatnonzero(program.kind == SEND))
+    theirs = (peer * program.ranks + rank) * program.channels + program.channel
+    receives, expected, _ = _by_connection(theirs, np.flatnonzero(program.kind == RECEIVE))
+    if (
+        len(sends) != len(receives)
+        or (own[sends] != theirs[receives]).any()
+        or len(connections) != len(expected)
+    ):
+        raise InternalError("a simulated program has sends and receives that do not match")
+    partner = np.full(len(program), NOTHING, np.int64)
+    partner[sends], partner[receives] = receives, sends
+    connection = np.full(len(program), NOTHING, np.int64)
+    connection[sends] = np.repeat(np.arange(len(connections)), np.diff(send_at))
+    at = np.asarray(host, dtype=np.int64)
+    return Actions(
+        kind=np.ascontiguousarray(program.kind, dtype=np.int64),
+        then_at=np.searchsorted(program.after[order], np.arange(len(program) + 1)).astype(np.int64),
+        then=later[order].astype(np.int64),
+        connection=connection,
+        send_at=send_at,
+        sends=sends,
+        partner=partner,
+        pair=at[rank] * hosts + at[peer],
+        first=np.flatnonzero(np.diff(program.after_bounds) == 0).astype(np.int64),
+    )
+
+
+def _by_connection(keys: Ints, places: Ints) -> tuple[Ints, Ints, Ints]:
+    """``places`` sorted by their keys, in their order where these are equal; the keys, and where each begins."""
+    ordered = places[np.argsort(keys[places], kind="stable")].astype(np.int64)
+    found, begins = np.unique(keys[ordered], return_index=True)
+    return ordered, found, np.append(begins, len(ordered)).astype(np.int64)
+
+
+def _flat(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.ascontiguousarray(matrix, dtype=np.float64).reshape(-1)
