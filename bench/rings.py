@@ -23,9 +23,9 @@ from _datacentre import REPORTED, make_fleet
 from _tables import heading, table
 from numpy.typing import NDArray
 
+from netprobe.core.numeric.compiled import numba_is_installed
 from netprobe.plan import RingSolution, ring_cost, solve_ring
 from netprobe.plan.bounds.rings import sum_lower_bound
-from netprobe.plan.search.compiled import numba_is_installed
 from netprobe.plan.search.ring import DIRECTED_SHARE
 
 Matrix = NDArray[np.float64]

@@ -22,7 +22,7 @@ HOMES = {
     "torch": ("embed", "runtime"),
     "sklearn": ("embed", "cluster"),
     "scapy": ("probe",),
-    "numba": ("embed", "cluster", "plan"),
+    "numba": ("core", "embed", "cluster", "plan"),
     "pandas": ("core",),
     "xarray": ("core",),
     "typer": ("cli",),

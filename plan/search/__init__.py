@@ -7,7 +7,6 @@ moves.py           2-opt, Or-opt, 3-opt and kicks on one ring: kernels
 ring_list.py       the ring that they change: kernels
 anneal.py          one run of annealing, for algorithms that are not rings
 anneal_kernels.py  the same for numba to compile
-compiled.py        kernels made fast where numba is installed
 leaves.py          orders to start from: the leaves of the hierarchy of the hosts
 polish.py          the best order of a few hosts, by CP-SAT
 """

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from netprobe.core.documents.matrix import FloatMatrix
 from netprobe.core.documents.plan import Objective
 from netprobe.core.errors import InputError
+from netprobe.core.numeric.compiled import compiled_kernels, numba_is_installed
 from netprobe.plan.bounds.matrices import checked_costs
 from netprobe.plan.bounds.rings import bottleneck_lower_bound, sum_bound
 from netprobe.plan.search import moves, ring_list
-from netprobe.plan.search.compiled import compiled_kernels, numba_is_installed
 from netprobe.plan.search.construct import linkage_leaves, nearest_neighbour, neighbours, padded, whole_units
 from netprobe.plan.search.exact import MAX_EXACT_HOSTS, best_sum_ring, least_largest_hop
 

@@ -1,6 +1,6 @@
 """A ring under search as flat lists: its places, the hosts to look at, and what changes and restores them.
 
-These are kernels (`netprobe.plan.search.compiled`): they run on lists as plain Python and on arrays compiled, and do
+These are kernels (`netprobe.core.numeric.compiled`): they run on lists as plain Python and on arrays compiled, and do
 the same. So: flat sequences, indices, whole numbers, no objects; and random numbers of their own (Park and
 Miller's generator, whose products stay below 2^47). What a reversal costs (the skew: a segment's cost backwards less
 its cost forwards) comes from sums along the ring.

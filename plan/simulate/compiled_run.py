@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.core.errors import InternalError
+from netprobe.core.numeric.compiled import numba_is_installed
 from netprobe.plan.schedule.program import CollectiveProgram
-from netprobe.plan.search.compiled import numba_is_installed
 from netprobe.plan.simulate import engine_kernels
 from netprobe.plan.simulate.engine import NOTHING, Trace, Work
 from netprobe.plan.simulate.engine_kernels import HEAP, LEFT, Actions, State

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.plan.search.compiled import compiled_kernels
+from netprobe.core.numeric.compiled import compiled_kernels
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from netprobe.core.documents.matrix import FloatMatrix
 from netprobe.core.documents.plan import Objective
 from netprobe.core.errors import InputError
+from netprobe.core.numeric.compiled import compiled_kernels
 from netprobe.plan import crossings, ring_cost, solve_ring
 from netprobe.plan.bounds.forced import contradicts_a_ring
 from netprobe.plan.bounds.onetree import held_karp
 from netprobe.plan.bounds.rings import bottleneck_lower_bound, sum_lower_bound
 from netprobe.plan.search import moves, ring_list
-from netprobe.plan.search.compiled import compiled_kernels
 from netprobe.plan.search.construct import neighbours, padded, whole_units
 from netprobe.plan.search.exact import MAX_EXACT_HOSTS
 from tests.plan.fleets import rack_fleet
