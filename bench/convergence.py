@@ -1,4 +1,4 @@
-"""convergence: DS-Sync beside synchronous training on scikit-learn's digits, in pairs of one split and start.
+"""convergence: DS-Sync compared with synchronous training on scikit-learn's digits, in pairs of one split and start.
 
 The ranks are simulated in one process: their parameters are the rows of one array, and an iteration's averages are
 the pattern's matrix times it, which is what the trainer's tests show of real ranks. Learning rate and ensemble are

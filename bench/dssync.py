@@ -1,4 +1,4 @@
-"""dssync: DS-Sync's published communication times beside its model's (paper); rates of patterns (sample, grid)."""
+"""dssync: DS-Sync's published communication times and its model's (paper); rates of patterns (sample, grid)."""
 
 from __future__ import annotations
 

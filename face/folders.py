@@ -104,7 +104,7 @@ def load(source: str | os.PathLike[str], kind: Kind | None = None) -> Any:
     if path.is_dir():
         return Folder(path)
     found = files.kind_of(path) if path.is_file() else None
-    # What is no document of ours is told so by the reader of scans, which names what it is.
+    # A file of another kind is refused by the reader of scans, which says what it is.
     return _read(found, path) if found in _MODELS else _read("scan", find_document(path, "scan"))
 
 

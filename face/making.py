@@ -63,7 +63,7 @@ def plan_order(
     """Order the ranks for an ``algorithm`` of a collective (ring), for a buffer of ``size`` (``"100MB"``) if given.
 
     Orders are judged by readings of the map's ``scan`` that were held out; where the map is given by its path or its
-    folder, the scan beside it is found. Without a scan nobody can tell whether an order was tuned to noise, and
+    folder, the scan there is found. Without a scan nobody can tell whether an order was tuned to noise, and
     the plan says so. ``hosts`` gives the original order; ``options`` holds these and the rest. Raises InputError, and
     DocumentError for documents that do not belong together.
     """

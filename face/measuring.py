@@ -105,7 +105,7 @@ def measure_capacity(
 ) -> Capacity:
     """Measure with several flows at once what each host and each group's uplink carries.
 
-    The ``map`` is that of the ``scan``; where the scan is given by its folder, the map beside it is found. ``out`` is a
+    The ``map`` is that of the ``scan``; where the scan is given by its folder, the map there is found. ``out`` is a
     new file, or the folder it goes to. Raises InputError and NothingMeasuredError.
     """
     scanned = arguments.document(Scan, scan, "scan")

@@ -1,4 +1,4 @@
-"""How a measurement is run: the way to the hosts, what its caller hears, and a loop beside that of a notebook."""
+"""How a measurement is run: the way to the hosts, what its caller hears, and a loop besides a notebook's."""
 
 from __future__ import annotations
 

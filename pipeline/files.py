@@ -180,7 +180,7 @@ def _check_ours(path: Path, kind: str, ours: Callable[[str], bool] | None) -> No
         head = stream.read(_HEAD_BYTES).decode("utf-8", "replace")
     if head and kind_of(path) is None and not (ours is not None and ours(head)):
         raise OutputExistsError(
-            f"{path}: is no {kind} of netprobe's, so that --force does not replace it: name another --out, or move "
+            f"{path}: is not a {kind} of netprobe's, so that --force does not replace it: name another --out, or move "
             "it away"
         )
 

@@ -102,11 +102,11 @@ def _one(shown: Shown, path: Path) -> Shown:
 
 def _with_map_of(shown: Shown, path: Path) -> Shown:
     """A map is drawn with the readings of its scan, where one of the same hosts is next to it."""
-    beside = path.parent / NAMES["scan"]
-    if shown.map is None or not beside.is_file():
+    neighbour = path.parent / NAMES["scan"]
+    if shown.map is None or not neighbour.is_file():
         return shown
     try:
-        scan = load_without_visits(beside)
+        scan = load_without_visits(neighbour)
     except DocumentError:
         return shown
     same = [host.name for host in scan.hosts] == [host.name for host in shown.map.hosts]

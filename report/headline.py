@@ -56,12 +56,16 @@ def _measured(verify: Verify) -> str:
     if found.verdict == "slower":
         return f"Do not use {what}: {1 / ratio:.1f}x slower{spread}, measured"
     if found.verdict == "same":
-        return f"Either will do: {what} is as fast as {_other(found.against)}, measured"
+        return f"Either will do: {what} is as fast as {in_words(found.against)}, measured"
     return f"No difference is proved: {what} ran {ratio:.1f}x as fast{spread}"
 
 
-def _other(against: str) -> str:
-    return {"given": "the original one", "random": "random ones"}.get(against, against)
+def in_words(name: str) -> str:
+    """An order as a sentence calls it; documents call the original one ``given``, alone or after an algorithm."""
+    if name in ("given", "random"):
+        return {"given": "the original order", "random": "random orders"}[name]
+    algorithm, comma, order = name.rpartition(", ")
+    return f"{algorithm} in the original order" if comma and order == "given" else name
 
 
 def _planned(plan: OrderPlan, map_: Map | None) -> str:

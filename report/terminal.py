@@ -87,7 +87,7 @@ def heat_map(scan: Scan, map_: Map, *, width: int, encoding: str = "utf-8") -> R
 
 
 def _room(width: int, label: int) -> int:
-    """How many cells a row has beside its name."""
+    """How many cells a row has besides its name."""
     return max(8, (width - label - 3) // 2)
 
 

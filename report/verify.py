@@ -10,7 +10,7 @@ from rich.table import Table
 from netprobe.core.documents.verify import RankCorrelation, Verify
 from netprobe.core.text import one_line
 from netprobe.core.units import count, seconds_text, size_text
-from netprobe.report.headline import is_wide
+from netprobe.report.headline import in_words, is_wide
 
 ROWS_SHOWN = 40
 _WORDS = {
@@ -42,14 +42,19 @@ def order_table(result: Verify) -> Table:
             else ["-"] * 3
         )
         cost = [seconds_text(one.predicted_s)] if predicted else []
-        table.add_row(one.name, str(len(times)), *cells, *cost)
+        table.add_row(_row_name(one.name), str(len(times)), *cells, *cost)
     return table
+
+
+def _row_name(name: str) -> str:
+    """``original`` for what documents call ``given``."""
+    return "original".join(name.rsplit("given", 1)) if name.split(", ")[-1] == "given" else name
 
 
 def verify_text(result: Verify) -> str:
     """The speed-up with its interval, what was predicted, and how it was found out."""
     found = result.comparison
-    against = f"against {found.against}" if found.against != "random" else "against random orders"
+    against = f"against {in_words(found.against)}"
     lines = []
     if result.repetitions and found.ratio is not None:
         interval = "" if found.low is None else f" (95 %: {found.low:.2f} to {found.high:.2f})"

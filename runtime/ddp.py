@@ -43,7 +43,7 @@ def ddp_hook(
         executor = Executor(plan, group, timeout_s=timeout_s)
         if not executor.collective.all_reduces:
             raise InputError(
-                f"the plan is no all-reduce among all ranks: {executor.collective.schedule.name}"
+                f"the plan is not an all-reduce among all ranks: {executor.collective.schedule.name}"
             )
     except InputError as error:
         if not fallback:

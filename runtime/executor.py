@@ -120,7 +120,9 @@ class Executor:
         rank is lost (the tensor then holds no result), InputError for what cannot be reduced.
         """
         if not self.collective.all_reduces:
-            raise InputError(f"the plan is no all-reduce among all ranks: {self.collective.schedule.name}")
+            raise InputError(
+                f"the plan is not an all-reduce among all ranks: {self.collective.schedule.name}"
+            )
         return self.run(tensor, op, async_op=async_op)
 
     def run(self, tensor: Any, op: Operation = "sum", *, async_op: bool = False) -> Any:
@@ -216,7 +218,7 @@ class Executor:
         if tensor.is_sparse or tensor.dtype.is_complex or str(tensor.dtype) == "torch.bool":
             raise InputError(f"a tensor of {tensor.dtype}, {tensor.layout}: real dense numbers are needed")
         if op == "mean" and not tensor.dtype.is_floating_point:
-            raise InputError(f"the mean of {tensor.dtype} is no whole number: reduce by sum")
+            raise InputError(f"the mean of {tensor.dtype} need not be a whole number: reduce by sum")
 
     def _reduce(self, tensor: Any, op: str) -> Any:
         """Run the collective on a tensor of any strides, in the calling thread."""

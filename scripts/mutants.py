@@ -94,7 +94,7 @@ def copy_of_tree(to: Path) -> Path:
 
 
 class Tree:
-    """A copy of the tree with a process beside it that runs pytest there."""
+    """A copy of the tree and a process that runs pytest there."""
 
     def __init__(self, path: Path, folder: str) -> None:
         self.path = copy_of_tree(path)

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 TIMES_AS_LONG, LONGER_S = 10.0, 15.0
-"""A test may take so many times what it took unchanged, and so much more: a busy machine is no fault."""
+"""A test may take so many times what it took unchanged, and so much more: a busy machine must not count as a fault."""
 TO_COLLECT_S = 60.0
 END = b"\0"
 IMPORTED = (

@@ -157,7 +157,7 @@ choose_python() {
     python=
     if [ -n "${PYTHON:-}" ]; then
         have "$PYTHON" || fail "PYTHON=$PYTHON is not a command"
-        recent_enough "$PYTHON" || fail "PYTHON=$PYTHON is no Python 3.10 or later"
+        recent_enough "$PYTHON" || fail "PYTHON=$PYTHON is not Python 3.10 or later"
         python=$PYTHON
         return
     fi

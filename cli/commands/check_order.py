@@ -119,7 +119,7 @@ def _launcher_words(
 def _print_commands(
     plan: Path, output: Output, launcher: str, commands: list[str], same: list[str], fault: str | None
 ) -> int:
-    """Commands for a shell on standard output, and what comes then beside it."""
+    """Commands for a shell on standard output, and on standard error what to do with them."""
     if fault is not None:
         output.note(f"warning: {fault}")
     output.say("\n".join(commands))

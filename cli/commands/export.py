@@ -214,7 +214,7 @@ def _write(
 
 
 def _holds(path: Path, text: str) -> bool:
-    """Whether a file is this text already: a scan writes the hostfile, and asking for it again is no mistake."""
+    """Whether a file is this text already: a scan writes the hostfile, and asking for it again is not a mistake."""
     try:
         return path.is_file() and path.read_bytes() == text.encode()
     except (OSError, ValueError):

@@ -81,7 +81,7 @@ WithOption = Annotated[
     typer.Option(
         "--with",
         metavar="LIBRARY",
-        help="Run it by mpi, gloo or nccl-tests instead of the agents; with a schedule, its own all-reduce beside it.",
+        help="Run it by mpi, gloo or nccl-tests instead of the agents; with a schedule, its own all-reduce as well.",
     ),
 ]
 ProgramOption = Annotated[
@@ -251,14 +251,14 @@ def verify(
 def _map_of(
     plan: OrderPlan | SchedulePlan, plan_file: Path, map_: Path | None, *, search: bool
 ) -> Map | None:
-    """The map that is given, else with ``search`` the plan's own beside it. Raises DocumentError."""
+    """The map that is given, else with ``search`` the plan's own from the same folder. Raises DocumentError."""
     from netprobe.core.documents.document import load_document
     from netprobe.core.documents.map import Map
-    from netprobe.pipeline.planning.predicting import map_beside
+    from netprobe.pipeline.planning.predicting import map_next_to
 
     if map_ is not None:
         return load_document(Map, map_)
-    return map_beside(plan, plan_file.parent) if search else None
+    return map_next_to(plan, plan_file.parent) if search else None
 
 
 def _run_schedule(

@@ -45,7 +45,7 @@ MapOption = Annotated[
     typer.Option(
         "--map",
         metavar="MAP",
-        help="The map.json of the plan: the cost of any order, and latencies for --capacity (found beside the plan).",
+        help="The map.json of the plan: the cost of any order, and latencies for --capacity (found next to the plan).",
         callback=document_at("map"),
     ),
 ]

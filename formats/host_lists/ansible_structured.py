@@ -47,7 +47,7 @@ def read_inventory(text: str, *, source: str | None = None, group: str | None = 
         try:
             data = json.loads(text)
         except (ValueError, RecursionError):
-            raise HostsError("is no valid JSON", source=source) from None
+            raise HostsError("is not valid JSON", source=source) from None
         return read_json_inventory(data, source=source, group=group)
     if looks_like_yaml_inventory(text):
         return _read_yaml(text, source=source, group=group)
@@ -59,7 +59,7 @@ def read_json_inventory(
 ) -> tuple[Host, ...]:
     """Hosts of what ``ansible-inventory --list`` prints, or of a YAML inventory written as JSON. Raises HostsError."""
     if not looks_like_json_inventory(data):
-        raise HostsError("is no inventory of Ansible's: no group with hosts or children", source=source)
+        raise HostsError("is not an inventory of Ansible's: no group with hosts or children", source=source)
     groups = Groups(source=source)
     meta = data.get("_meta")
     variables = meta.get("hostvars") if isinstance(meta, dict) else None
@@ -97,7 +97,7 @@ def _take_group(groups: Groups, name: str, content: Any, hostvars: dict[str, Any
     children = content.get("children") or {}
     for child in children:
         if not isinstance(child, str):
-            raise HostsError(f"a child of group {name[:60]!r} is no name", source=source)
+            raise HostsError(f"a child of group {name[:60]!r} is not a name", source=source)
         if child == ALL:
             raise HostsError("group 'all' cannot be a child", source=source)
         if name != ALL or child != "ungrouped":
@@ -114,7 +114,7 @@ def _take_host(groups: Groups, group: str, pattern: Any, variables: Any) -> None
     if isinstance(pattern, int) and not isinstance(pattern, bool):
         pattern = str(pattern)
     if not isinstance(pattern, str):
-        raise HostsError(f"a host of group {group[:60]!r} is no name", source=groups.source)
+        raise HostsError(f"a host of group {group[:60]!r} is not a name", source=groups.source)
     bare, port = split_port(pattern)
     try:
         names = expand_pattern(bare)
@@ -160,10 +160,10 @@ def _read_yaml(text: str, *, source: str | None, group: str | None) -> tuple[Hos
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         raise HostsError(
-            f"is no valid YAML: {error.problem}", source=source, line=None if mark is None else mark.line + 1
+            f"is not valid YAML: {error.problem}", source=source, line=None if mark is None else mark.line + 1
         ) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise HostsError(f"is no valid YAML: {str(error)[:80]}", source=source) from None
+        raise HostsError(f"is not valid YAML: {str(error)[:80]}", source=source) from None
     return read_json_inventory(data, source=source, group=group)
 
 

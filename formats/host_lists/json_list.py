@@ -23,7 +23,7 @@ def read_json_hosts(text: str, *, source: str | None = None) -> tuple[Host, ...]
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None)
         why = getattr(error, "msg", "it cannot be read")
-        raise HostsError(f"is no valid JSON: {why}", source=source, line=line) from None
+        raise HostsError(f"is not valid JSON: {why}", source=source, line=line) from None
     if isinstance(data, dict) and isinstance(data.get("hosts"), list):
         data = data["hosts"]
     elif looks_like_json_inventory(data):

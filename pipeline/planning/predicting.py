@@ -64,7 +64,7 @@ def check_own_map(plan: Plan, map_: Map) -> None:
         raise DocumentError("the plan was made from another map than this one", source="map")
 
 
-def map_beside(plan: Plan, folder: Path) -> Map | None:
+def map_next_to(plan: Plan, folder: Path) -> Map | None:
     """The map that the plan was made from, where it is in ``folder`` under its usual name; None otherwise."""
     path = folder / files.MAP
     if not _maps_of(plan) or not path.is_file():

@@ -83,7 +83,7 @@ def timed_plan(
     cost: float,
     map_: Map,
 ) -> OrderPlan:
-    """``found`` as a plan, beside what the search by costs found (``planned``); proved."""
+    """``found`` as a plan, with what the search by costs found (``planned``); proved."""
     assert found.order is not None  # only an order that was found is made a plan
     cost_s = round_float(cost)
     bound = planned.lower_bound_s

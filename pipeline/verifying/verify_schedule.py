@@ -19,7 +19,7 @@ from netprobe.core.text import meant
 from netprobe.core.units import count
 from netprobe.pipeline import files
 from netprobe.pipeline.planning.predicting import check_own_map
-from netprobe.pipeline.verifying.library_beside import add_library
+from netprobe.pipeline.verifying.library_compared import add_library
 from netprobe.pipeline.verifying.verify_case import Baseline, ScheduleCase
 from netprobe.pipeline.verifying.verify_document import build_verify
 from netprobe.pipeline.verifying.verify_order import LIBRARY_START_S, NothingVerifiedError

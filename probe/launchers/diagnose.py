@@ -44,12 +44,12 @@ _RULES: tuple[tuple[str, str], ...] = (
     ),
     (
         r"Host key verification failed|No \S+ host key is known",
-        "its host key is unknown: log in once with 'ssh {target}' and compare the fingerprint, or add it "
-        "with 'ssh-keyscan' to known_hosts",
+        "its host key is unknown: log in once by ssh and compare the fingerprint, or add it with "
+        "'ssh-keyscan HOST' to known_hosts",
     ),
     (
         r"Permission denied \(|Too many authentication failures|No more authentication methods",
-        "permission denied: 'ssh {target}' must log in without a password (a key, or an agent)",
+        "permission denied: ssh must log in without a password (a key, or an agent)",
     ),
     (r"Could not resolve hostname ([^\s:]+)", "its name {0} cannot be resolved"),
     (r"Connection refused", "connection refused: does sshd run there, and on this port?"),

@@ -39,7 +39,7 @@ def parse_listen(text: str) -> ListenAt:
         parsed = ipaddress.ip_address(address)
     except ValueError:
         raise InputError(
-            f"--listen {text!r} is no IP address of this machine, such as 10.0.0.5, 10.0.0.5:7000 or "
+            f"--listen {text!r} is not an IP address of this machine, such as 10.0.0.5, 10.0.0.5:7000 or "
             "[fd00::5]:7000"
         ) from None
     if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65535):

@@ -80,6 +80,6 @@ def parse_via(text: str = "ssh", options: LaunchOptions = DEFAULTS) -> Launcher:
         hint = meant(text, VIAS, others=_ALSO)
         if hint:
             raise InputError(
-                f"--via {text[:60]!r} is no launcher ({', '.join(VIAS)}, or a template) and no program{hint}"
+                f"--via {text[:60]!r} is neither a launcher ({', '.join(VIAS)}, or a template) nor a program{hint}"
             )
     return ExecLauncher(text, fan_out=fan_out)

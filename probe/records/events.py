@@ -109,7 +109,7 @@ def ignore(_event: Event) -> None:
 
 
 class Teller:
-    """An ``on_event`` in front of the caller's: what goes wrong there is no reason to lose a scan.
+    """An ``on_event`` in front of the caller's: an error there must not cost the scan.
 
     ``warnings`` collects what a reader of the document should know.
     """

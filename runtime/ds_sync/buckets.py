@@ -58,8 +58,8 @@ def make_buckets(parameters: Sequence[Any], bucket_bytes: int) -> list[Bucket]:
     for parameter in reversed(parameters):
         size = parameter.numel() * parameter.element_size()
         last = buckets[-1][-1] if buckets else None
-        alike = last is not None and (last.dtype, last.device) == (parameter.dtype, parameter.device)
-        if not alike or used + size > bucket_bytes:
+        same_kind = last is not None and (last.dtype, last.device) == (parameter.dtype, parameter.device)
+        if not same_kind or used + size > bucket_bytes:
             buckets.append([])
             used = 0
         buckets[-1].append(parameter)

@@ -49,7 +49,7 @@ def load() -> ctypes.CDLL:
             continue
         if hasattr(library, "ompi_mpi_comm_world"):
             return library
-        tried.append(path + " is no Open MPI")
+        tried.append(path + " is not Open MPI's")
     raise OSError("libmpi of Open MPI cannot be loaded: " + tried[0])
 
 

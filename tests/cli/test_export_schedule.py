@@ -74,7 +74,7 @@ def test_force_replaces_an_export_and_nothing_else(
         path.write_text(text, encoding="utf-8")
         assert run([*words, "--force"]) == 2
         said = capsys.readouterr().err
-        assert "is no schedule of netprobe's" in said and said.count("\n") == 1
+        assert "is not a schedule of netprobe's" in said and said.count("\n") == 1
         assert path.read_text(encoding="utf-8") == text
     path.unlink()
     assert run(words) == 0
@@ -91,6 +91,6 @@ def test_force_replaces_a_hostfile_and_nothing_else(
     words = ["export", "hostfile", str(plan), "--format", name, "--out", str(path), "--quiet"]
     path.write_text("login1 slots=4\n", encoding="utf-8")
     assert run([*words, "--force"]) == 2
-    assert "is no hostfile of netprobe's" in capsys.readouterr().err
+    assert "is not a hostfile of netprobe's" in capsys.readouterr().err
     path.unlink()
     assert run(words) == 0 and run([*words, "--force"]) == 0

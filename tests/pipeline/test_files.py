@@ -80,7 +80,7 @@ def test_what_is_there_is_replaced_with_force_alone_unless_it_is_of_a_run_that_r
 def test_a_file_of_somebody_else_stays_also_with_force(kind: str, text: str, tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text(text)
-    with pytest.raises(OutputExistsError, match=f"is no {kind} of netprobe's"):
+    with pytest.raises(OutputExistsError, match=f"is not a {kind} of netprobe's"):
         files.prepare_file(path, kind=kind, force=True)
     assert path.read_text() == text
     # One that `ours` knows by its beginning is replaced.

@@ -23,7 +23,7 @@ from netprobe.pipeline.planning.plan_order import (
     shared_times_s,
 )
 from netprobe.pipeline.planning.plan_two_level import known_with
-from netprobe.pipeline.planning.predicting import by_capacity, map_beside
+from netprobe.pipeline.planning.predicting import by_capacity, map_next_to
 from netprobe.pipeline.verifying import verify_schedule as schedules
 from netprobe.pipeline.verifying.verify_case import Baseline, Case
 from netprobe.pipeline.verifying.verify_schedule import Measured, verify_schedule
@@ -180,13 +180,13 @@ def test_verify_of_a_schedule_knows_the_latencies_of_the_map_that_its_plan_names
     assert ring.predicted_low_s == ring.predicted_high_s == ring.predicted_s
     assert map_.parent() in whole.parents
 
-    assert map_beside(auto, tmp_path) is None
+    assert map_next_to(auto, tmp_path) is None
     write_document(map_, tmp_path / "map.json")
-    assert map_beside(auto, tmp_path) is not None
+    assert map_next_to(auto, tmp_path) is not None
     other = made_map([4, 4], seed=5)
     write_document(other, tmp_path / "map.json")
-    assert map_beside(auto, tmp_path) is None
+    assert map_next_to(auto, tmp_path) is None
     with pytest.raises(DocumentError, match="another map"):
         verified(other)
     (tmp_path / "map.json").write_text("{")
-    assert map_beside(auto, tmp_path) is None
+    assert map_next_to(auto, tmp_path) is None

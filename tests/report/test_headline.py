@@ -12,7 +12,15 @@ from netprobe.core.documents.document import load_document
 from netprobe.core.documents.ds_sync_plan import DsSyncPlan
 from netprobe.core.documents.plan import OrderPlan
 from netprobe.core.documents.verify import Verify
-from netprobe.report.headline import auto_headline, capacity_headline, ds_sync_headline, headline, is_wide
+from netprobe.report.headline import (
+    auto_headline,
+    capacity_headline,
+    ds_sync_headline,
+    headline,
+    in_words,
+    is_wide,
+)
+from netprobe.report.verify import order_table, verify_text
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -98,3 +106,16 @@ def test_the_worst_uplink_is_named(ratios: list[tuple[float | None, float | None
 @pytest.mark.parametrize(("low", "high", "wide"), [(0.76, 1.24, False), (0.74, 1.1, True), (0.9, 1.26, True)])
 def test_an_interval_of_more_than_a_quarter_is_no_proof(low: float, high: float, wide: bool) -> None:
     assert is_wide(run_of("faster", 1.0, low, high)) is wide
+
+
+def test_the_original_order_is_called_so_and_not_by_the_word_of_documents() -> None:
+    assert [in_words(name) for name in ("given", "random", "ring, given", "orders.txt", "given.txt")] == [
+        "the original order",
+        "random orders",
+        "ring in the original order",
+        "orders.txt",
+        "given.txt",
+    ]
+    verify = run_of("faster", 3.1, 2.9, 3.3)
+    assert "speed-up against the original order: 3.10x" in verify_text(verify)
+    assert list(order_table(verify).columns[0].cells)[:2] == ["proposed", "original"]

@@ -56,7 +56,7 @@ def test_a_plan_is_run_and_what_was_run_is_written(
     said = capsys.readouterr()
     assert code == 0, said.err
     assert (
-        "speed-up against given: " in said.out
+        "speed-up against the original order: " in said.out
         and "predicted by the plan's cost of a ring (the sum of its hops, latency alone): " in said.out
         and "tau-b" in said.out
     )

@@ -60,7 +60,9 @@ def run_mpirun(path: Path, names: list[str], *, launch: bool = False) -> tuple[l
     """What mpirun dials for a hostfile of these names, and the hosts of its map where it launches."""
     dialled, agent = path / "dialled", path / "agent"
     dialled.write_text("")
-    end = 'shift\nexec sh -c "$*"' if launch else "sleep 0.5\nexit 1"
+    # The first daemon that fails ends mpirun: none does before all names were dialled, however slow the machine is.
+    wait = f"for _ in $(seq 600); do [ $(wc -l <{dialled}) -lt {len(names)} ] || break; sleep 0.1; done"
+    end = 'shift\nexec sh -c "$*"' if launch else f"{wait}\nexit 1"
     agent.write_text(f'#!/bin/sh\necho "$1" >> {dialled}\n{end}\n')
     agent.chmod(0o755)
     (path / "hostfile").write_text("".join(f"{name} slots=1\n" for name in names))
@@ -68,7 +70,7 @@ def run_mpirun(path: Path, names: list[str], *, launch: bool = False) -> tuple[l
     flags += ["--mca", "plm_rsh_no_tree_spawn", "1", "true"]
     environ = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     argv = openmpi_command(str(path / "hostfile"), len(names), flags)
-    done = subprocess.run(argv, capture_output=True, text=True, env=environ, timeout=20)
+    done = subprocess.run(argv, capture_output=True, text=True, env=environ, timeout=20 if launch else 90)
     return sorted(dialled.read_text().split()), re.findall(r"Data for node: (\S+)", done.stdout)
 
 

@@ -116,8 +116,8 @@ def test_a_scan_over_ssh_honours_the_users_configuration(lab: Lab) -> None:
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ("UserKnownHostsFile=/dev/null", "its host key is unknown: log in once with 'ssh "),
-        ("PubkeyAuthentication=no", "permission denied: 'ssh "),
+        ("UserKnownHostsFile=/dev/null", "its host key is unknown: log in once by ssh"),
+        ("PubkeyAuthentication=no", "permission denied: ssh "),
         ("Port=9", "connection refused: does sshd run there"),
         ("HostName=no.such.host.invalid", "its name no.such.host.invalid cannot be resolved"),
         ("NoSuchOption=1", "ssh refuses an option: "),

@@ -1,4 +1,4 @@
-"""A library's own all-reduce in the original order, beside what the agents ran."""
+"""A library's own all-reduce in the original order, to compare with what the agents ran."""
 
 from __future__ import annotations
 
