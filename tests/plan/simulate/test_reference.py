@@ -286,7 +286,8 @@ def test_a_job_is_simulated_as_its_program_is() -> None:
     share = (trace.carried / network.capacity / found.time_s)[finite]
     assert found.utilisation[finite] == pytest.approx(share)
     busiest = int(np.argmax(np.where(finite, found.utilisation, 0.0)))
-    assert found.busiest == (f"r{busiest}", pytest.approx(share.max()))
+    assert found.busiest is not None and found.busiest[0] == f"r{busiest}"
+    assert found.busiest[1] == pytest.approx(share.max())
     late = works[int(np.argmax(trace.finish_s))]
     assert found.critical_path[-1].endswith(late.program.text(int(np.argmax(trace.end_s[works.index(late)]))))
 
