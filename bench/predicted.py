@@ -2,7 +2,8 @@
 
 The simulator knows capacities (goodput, so that headers are paid) and latencies. What a message costs its two hosts is
 read from a ring of 100 bytes a message in the same lab, less the latency, and added to each hop in a column of its own:
-on one machine all hosts share the processors. Segments that were sent again are counted in the hosts' namespaces.
+on one machine all hosts share the processors. Segments that were sent again are counted in the hosts' namespaces, after
+each run. The lab's queues are as long as those of a Linux interface unless ``--queue`` says otherwise.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from _tables import heading, table
+from _tcp_counters import KEYS, Counters
 from scipy import stats
 from wire import Fleet, scanned
 
@@ -34,6 +36,7 @@ from netprobe.plan.simulate import Job, Network
 from netprobe.plan.simulate.simulate import interval_s, simulate
 from netprobe.probe.launchers.via import parse_via
 from netprobe.probe.methods.goodput_options import parse_size
+from netprobe.probe.records.events import Step
 from netprobe.probe.records.options import ScanOptions
 from netprobe.verify.comparison import ComparisonOptions
 from netprobe.verify.run import Contender, Contenders, VerifyOptions, run_verify
@@ -60,6 +63,8 @@ class Raced:
     low_s: float
     high_s: float
     took_s: tuple[float, ...]
+    counted: np.ndarray
+    """Segments sent in all its runs, those sent again, timeouts."""
 
     @property
     def median_s(self) -> float:
@@ -115,34 +120,46 @@ def schedules(
     return made
 
 
-def with_capacity(fleet: Fleet) -> Fleet:
+def with_capacity(fleet: Fleet, seconds: str = "1") -> Fleet:
     """The same with measured capacities, by the command of a user."""
     argv = [sys.executable, "-m", "netprobe", "capacity", str(fleet.folder / "scan.json"), "--quiet"]
+    argv += ["--seconds", seconds]
     argv += ["--via", fleet.lab.via_template, "--python", sys.executable]
     subprocess.run(argv, check=True, timeout=200)
     return replace(fleet, capacity=load_document(Capacity, fleet.folder / "capacity.json"))
 
 
 def run(
-    fleet: Fleet, every: Sequence[Contender], quick: tuple[int, int], size_bytes: int, time_s: float
-) -> tuple[list[list[float]], list[float]]:
-    """Seconds of each, pass by pass in another sequence each time; those of the first of ``quick``, in a row."""
+    fleet: Fleet, every: Sequence[Contender], size_bytes: int, time_s: float
+) -> tuple[list[list[float]], list[np.ndarray]]:
+    """Seconds of each, pass by pass in another sequence each time, and what TCP counted in them."""
+    counters = Counters([host.target for host in fleet.lab.hosts])
+    seen = [counters.read()]
+
+    def on_event(event: object) -> None:
+        # One a run, and no other: there is no comparison.
+        if isinstance(event, Step) and event.text == "running orders":
+            seen.append(counters.read())
+        elif isinstance(event, Step):
+            seen[0] = counters.read()
+
     outcome = run_verify(
         fleet.hosts,
         "chunked-ring",
-        lambda _up, _size: Contenders(
-            proposed=every[quick[0]], baselines=(every[quick[1]],), surveyed=tuple(every)
-        ),
+        lambda _up, _size: Contenders(proposed=every[0], baselines=(), surveyed=tuple(every)),
         parse_via(fleet.lab.via_template),
         ScanOptions(python=sys.executable),
         VerifyOptions(size_bytes=size_bytes, comparison=ComparisonOptions(time_s=time_s, precision=1.0)),
+        on_event=on_event,
     )
     if outcome.stopped is not None:
         raise SystemExit(f"the agents stopped: {outcome.stopped}")
     took: list[list[float]] = [[] for _ in every]
-    for one in outcome.record.survey:
-        took[one.order - 2].append(one.seconds)
-    return took, [one.seconds for one in outcome.record.comparison if one.order == 0 and not one.warm_up]
+    counted = [np.zeros(len(KEYS)) for _ in every]
+    for number, one in enumerate(outcome.record.survey):
+        took[one.order - 1].append(one.seconds)
+        counted[one.order - 1] += seen[number + 1] - seen[number]
+    return took, counted
 
 
 def message_s(fleet: Fleet, network: Network) -> float:
@@ -151,25 +168,12 @@ def message_s(fleet: Fleet, network: Network) -> float:
     ring = Contender(
         name="ring", order=tuple(fleet.indices(fleet.order)), schedule=build("chunked-ring", ranks)
     )
-    took, row = run(fleet, [ring, replace(ring, name="again")], (0, 1), size, 5.0)
+    took, _ = run(fleet, [ring, replace(ring, name="again")], size, 5.0)
     hops = 2 * (ranks - 1)
     least = simulate(
         network, [Job(schedule=build("chunked-ring", ranks), order=fleet.order, size_bytes=size)]
     )
-    return max(0.0, (float(np.median([*row, *took[0], *took[1]])) - least.time_s) / hops)
-
-
-def sent_again(fleet: Fleet) -> np.ndarray:
-    """Segments sent, those sent again, and timeouts, of all hosts since they began."""
-    total = np.zeros(3)
-    for host in fleet.hosts:
-        argv = fleet.lab.exec_argv(host.name, ["cat", "/proc/net/snmp", "/proc/net/netstat"])
-        lines = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()
-        found: dict[str, int] = {}
-        for names, values in zip(lines[::2], lines[1::2]):
-            found |= {k: int(v) for k, v in zip(names.split()[1:], values.split()[1:]) if v.isdigit()}
-        total += [found.get(key, 0) for key in ("OutSegs", "RetransSegs", "TCPTimeouts")]
-    return total
+    return max(0.0, (float(np.median([*took[0], *took[1]])) - least.time_s) / hops)
 
 
 def race(
@@ -186,8 +190,7 @@ def race(
         Contender(name=name, order=tuple(fleet.indices(order)), schedule=schedule)
         for name, (schedule, order) in made.items()
     ]
-    quick = sorted(range(len(every)), key=lambda at: alone[at])
-    took, _ = run(fleet, every, (quick[0], quick[1]), size_bytes, time_s)
+    took, counted = run(fleet, every, size_bytes, time_s)
     passes = min(map(len, took))
     if not passes:
         raise SystemExit(f"{time_s:g} s are too short for one run of each: give --time")
@@ -199,12 +202,13 @@ def race(
             low_s=time if low is None else low,
             high_s=time if high is None else high,
             took_s=tuple(own[1 if passes > 2 else 0 : passes]),
+            counted=seen,
         )
-        for one, bare, (time, low, high), own in zip(every, alone, said, took, strict=True)
+        for one, bare, (time, low, high), own, seen in zip(every, alone, said, took, counted, strict=True)
     ]
 
 
-def show(size: str, raced: Sequence[Raced], again: np.ndarray) -> list[str]:
+def show(size: str, raced: Sequence[Raced]) -> list[str]:
     """The table of a size, and its pairs that were ordered wrongly."""
     rows = []
     for one in raced:
@@ -214,17 +218,17 @@ def show(size: str, raced: Sequence[Raced], again: np.ndarray) -> list[str]:
                 one.name, size, f"{one.network_s:.3f}", f"{one.predicted_s:.3f}",
                 f"{one.low_s:.3f} .. {one.high_s:.3f}", f"{one.median_s:.3f}", f"{low:.3f} .. {high:.3f}",
                 len(one.took_s), f"{100 * one.network_error:+.0f} %", f"{100 * one.error:+.0f} %",
+                f"{100 * one.counted[1] / max(one.counted[0], 1):.1f} %", int(one.counted[2]),
             )
         )  # fmt: skip
     columns = ("algorithm", "buffer", "network, s", "predicted, s", "interval", "measured, s", "95 %", "runs")
-    table((*columns, "error of network", "error"), rows)
+    table((*columns, "error of network", "error", "sent again", "timeouts"), rows)
     wrong = wrong_pairs(raced)
     errors = [[abs(one.network_error) for one in raced], [abs(one.error) for one in raced]]
     median = [f"{100 * np.median(some):.0f} %" for some in errors]
     print(
         f"{size}: median error {median[1]} ({median[0]} by the network alone); wrongly ordered beyond their interval: "
-        f"{', '.join(wrong) or 'none'}; of the segments {100 * again[1] / again[0]:.1f} % were sent again, "
-        f"{again[2]:.0f} after a timeout\n"
+        f"{', '.join(wrong) or 'none'}; load of the machine {os.getloadavg()[0]:.1f}\n"
     )
     return wrong
 
@@ -234,24 +238,39 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", default="256kB,2MB,16MB", help="of the buffer on each host")
     parser.add_argument("--algorithms", default=",".join(ALGORITHMS))
-    parser.add_argument("--rate", default="50Mbit/s", help="of a host, and of an uplink of four")
+    parser.add_argument("--rate", default="50Mbit/s", help="of a host")
+    parser.add_argument("--uplink", default="50Mbit/s", help="of a rack's uplink")
+    parser.add_argument("--racks", default="4,4,4,4", help="hosts in each rack")
+    parser.add_argument("--queue", default="1000 packets", help="of hosts and uplinks, as in a lab's spec")
+    parser.add_argument("--mark", help="queue above which packets are marked (ECN)")
+    parser.add_argument("--congestion", default="reno", help="congestion control of the hosts")
+    parser.add_argument("--test", default="1", help="seconds of each test of the capacity probe")
     parser.add_argument("--time", type=float, default=100, help="seconds for each size")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    heading(f"All-reduce by the agents: 16 hosts of {options.rate} in 4 racks, 4:1 uplinks")
+    more = {
+        "racks": [int(hosts) for hosts in options.racks.split(",")], "uplink_rate": options.uplink,
+        "host_queue": options.queue, "uplink_queue": options.queue, "congestion_control": options.congestion,
+        **({"ecn_mark": options.mark} if options.mark else {}),
+    }  # fmt: skip
+    heading(
+        f"All-reduce by the agents: racks of {options.racks} hosts of {options.rate}, uplinks of {options.uplink}, "
+        f"queues of {options.queue}, {options.congestion}, "
+        f"{'marks above ' + options.mark if options.mark else 'no marks'}, "
+        f"seed {options.seed}"
+    )
     began, wrong, pairs = time.monotonic(), 0, 0
     errors: list[float] = []
-    with scanned(options.rate, options.seed) as scanned_only:
-        fleet = with_capacity(scanned_only)
+    with scanned(options.rate, options.seed, more=more) as scanned_only:
+        fleet = with_capacity(scanned_only, options.test)
         map_ = load_document(Map, fleet.folder / "map.json")
         network = known_network(map_, fleet.order, fleet.capacity).network
         each_s = message_s(fleet, network)
         print(f"a message costs its two hosts {1e3 * each_s:.2f} ms\n")
         for size in options.sizes.split(","):
-            before = sent_again(fleet)
             names = options.algorithms.split(",")
             raced = race(fleet, network, each_s, names, parse_size(size).bytes, options.time)
-            wrong += len(show(size, raced, sent_again(fleet) - before))
+            wrong += len(show(size, raced))
             pairs += math.comb(len(raced), 2)
             errors += [abs(one.error) for one in raced]
     print(f"all: median error {100 * np.median(errors):.0f} %, largest {100 * max(errors):.0f} %")

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -293,10 +293,19 @@ def prediction(fleet: Fleet, options: argparse.Namespace) -> None:
 
 
 @contextmanager
-def scanned(rate: str, seed: int, measure: str = "rtt") -> Iterator[Fleet]:
-    """A lab of 16 hosts in 4 racks, uplinks as fast as one host, and what netprobe finds out of it."""
-    racks = {"name": "bench-wire", "racks": [4, 4, 4, 4], "host_rate": rate, "uplink_rate": rate}
-    with tempfile.TemporaryDirectory() as folder, temporary(LabSpec.from_spec(racks), seed=seed) as lab:
+def scanned(
+    rate: str, seed: int, measure: str = "rtt", more: Mapping[str, object] | None = None
+) -> Iterator[Fleet]:
+    """A lab of 16 hosts in 4 racks, uplinks as fast as one host, and what netprobe finds out of it; ``more`` keys of
+    the spec, in the place of these."""
+    spec = {
+        "name": "bench-wire",
+        "racks": [4, 4, 4, 4],
+        "host_rate": rate,
+        "uplink_rate": rate,
+        **(more or {}),
+    }
+    with tempfile.TemporaryDirectory() as folder, temporary(LabSpec.from_spec(spec), seed=seed) as lab:
         yield scan(lab, Path(folder) / "out", measure)
 
 
