@@ -18,7 +18,7 @@ from typing import Any
 from netprobe.probe.agent.messages import ProtocolError
 from netprobe.probe.fleet.connection import AgentLostError, TaskFailedError, text_field, whole_field
 from netprobe.probe.fleet.fleet import Member, opened_port
-from netprobe.probe.flows.progress import Progress, is_short, parse_marks, parse_reads, too_few_to_time
+from netprobe.probe.flows.progress import Mark, Progress, is_short, parse_marks, parse_reads, too_few_to_time
 from netprobe.probe.records.samples import NS_PER_S
 
 CLOCK_TRIES = 3
@@ -27,6 +27,8 @@ CPU_BOUND_RATIO = 0.9
 CPU_WAIT_RATIO = 0.5
 """One that waits for a processor this much of the time may have left the network idle."""
 _TOKEN_BYTES = 16
+_DELIVERED_SLICE_S = 0.01
+"""Between two looks at what was acknowledged, at least."""
 _SETUP_S = 5.0
 """For an answer that needs no more than a round trip."""
 _CONNECT_S = 8.0
@@ -191,6 +193,7 @@ class _Running:
         self._progress: Progress | None = None
         self._first_ns = 0
         self._reads: list[int] = []
+        self._delivered: list[Mark] = []
         self._receiver_cpu_ratio = 0.0
         self._receiver_bound = False
 
@@ -231,11 +234,13 @@ class _Running:
                 "at_ns": at_ns,
                 "duration_ns": round(self._seconds * NS_PER_S),
                 "bytes": self._count,
+                "slice_ns": round(max(_slice_s(self._seconds), _DELIVERED_SLICE_S) * NS_PER_S),
             },
             self._seconds + _CONNECT_S,
         )
         took_ns = max(1, whole_field(answer, "duration_ns", _LIMIT))
         retransmits = answer.get("retransmits")
+        self._delivered = parse_marks(answer.get("delivered", []), slack_s=self._seconds + _CONNECT_S)
         self._sent = FlowResult(
             flow=self.flow,
             retransmits=None if retransmits is None else whole_field(answer, "retransmits", _LIMIT),
@@ -280,9 +285,14 @@ class _Running:
         """The reading over the window, or the reason why there is none."""
         if self.reason is not None or self._progress is None or self._sent is None:
             return FlowResult(flow=self.flow, reason=self.reason or "not measured")
-        progress = self._progress
+        progress, first_ns = self._progress, self._first_ns
+        if self._sent.retransmits and len(self._delivered) > 1 and not self._count:
+            # Behind a lost segment nothing can be read until it has come again: the receiver's count stands still
+            # and leaps. What the sender knows to have arrived does not.
+            progress, clock = Progress.of(self._delivered), self.clocks[0]
+            first_ns = self._delivered[0][0] - (clock.offset_ns if clock is not None else 0)
         if start is not None:
-            progress = progress.shifted(self._first_ns / NS_PER_S - start)
+            progress = progress.shifted(first_ns / NS_PER_S - start)
         begin, end = ramp_s, self._seconds
         if self._count:
             begin, end = progress.first_s, progress.last_s

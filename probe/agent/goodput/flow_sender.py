@@ -22,8 +22,10 @@ SETTLE_NS = 10000000
 """Between the last connection and the first byte: the receiver is to be reading by then."""
 END_NS = 1000000000
 """For the threads to see that their streams have ended."""
+MAX_MARKS = 5000
 _BLOCK_BYTES = 1 << 17
-_TOTAL_RETRANS = 100  # offset of tcpi_total_retrans in struct tcp_info, the same since Linux 2.6
+# Offsets in struct tcp_info, which only grows: the first is the same since Linux 2.6, the last came with 4.19.
+_TOTAL_RETRANS, _SEGMENTS_OUT, _DELIVERED, _BYTES_SENT = 100, 156, 192, 200
 
 
 class FlowSender:
@@ -51,11 +53,14 @@ class FlowSender:
         for stream in self.streams:
             stream.sock.close()
 
-    def run(self, at_ns: int, duration_ns: int, count: int) -> dict[str, Any]:
+    def run(self, at_ns: int, duration_ns: int, count: int, slice_ns: int = 0) -> dict[str, Any]:
         """Send from ``at_ns`` (monotonic clock; as soon as possible when that has passed) on.
 
         For ``duration_ns`` when ``count`` is 0: then the streams are reset, so that nothing that still waits
         in a buffer delays the next test. Else ``count`` bytes in all, for ``duration_ns`` at the most.
+
+        Of a timed flow ``delivered`` says, every ``slice_ns`` (0: not at all), what its receiver has acknowledged, in
+        its place or out of it: behind a lost segment bytes arrive that no process there can count.
         """
         socks = [stream.sock for stream in self.streams]
         source_port, congestion = int(socks[0].getsockname()[1]), _congestion(socks[0])
@@ -67,7 +72,10 @@ class FlowSender:
         for number, stream in enumerate(self.streams):
             share = count // len(socks) + (number < count % len(socks)) if count else None
             stream.start(block, share)
+        delivered = []  # type: list[tuple[int, int]]
         try:
+            if slice_ns and not count:
+                delivered = _delivered(socks, until, slice_ns)
             for stream in self.streams:
                 stream.wait(until)
             # Before the ends are told, which ends what is still sent too.
@@ -88,6 +96,7 @@ class FlowSender:
             "source_port": source_port,
             "congestion": congestion,
             "retransmits": retransmits,
+            "delivered": delivered,
             "cpu_ns": sum(cpu),
             "busiest_ns": max(cpu),
             "wait_ns": max(stream.wait_ns for stream in self.streams),
@@ -185,6 +194,36 @@ def _congestion(sock: socket.socket) -> str | None:
     except (OSError, AttributeError):
         return None
     return name.split(b"\0")[0].decode("ascii", "replace")
+
+
+def _delivered(socks: list[socket.socket], until: int, slice_ns: int) -> list[tuple[int, int]]:
+    """Moments until ``until``, and bytes acknowledged by then; nothing where the kernel does not tell.
+
+    The kernel counts segments: they become bytes by what was sent in each of a stream's, on average.
+    """
+    rows = []
+    while time.monotonic_ns() < until and len(rows) < MAX_MARKS:
+        rows.append((time.monotonic_ns(), [_segments(sock) for sock in socks]))
+        if any(one is None for one in rows[-1][1]):
+            return []
+        time.sleep(max(0, min(slice_ns, until - time.monotonic_ns())) / 1e9)
+    marks = []  # type: list[tuple[int, int]]
+    each = [one[1] / one[2] if one and one[2] else 0.0 for one in (rows[-1][1] if rows else [])]
+    for at, row in rows:
+        total = int(sum(one[0] * size for one, size in zip(row, each) if one))
+        if total > (marks[-1][1] if marks else 0):
+            marks.append((at, total))
+    return marks
+
+
+def _segments(sock: socket.socket) -> tuple[int, int, int] | None:
+    """Segments delivered, bytes sent and the segments that they were in, both with those sent again; None: not told."""
+    try:
+        info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _BYTES_SENT + 8)
+        delivered, sent = (struct.unpack_from("=I", info, at)[0] for at in (_DELIVERED, _SEGMENTS_OUT))
+        return delivered, struct.unpack_from("=Q", info, _BYTES_SENT)[0], sent
+    except (OSError, AttributeError, struct.error):
+        return None
 
 
 def _retransmits(socks: list[socket.socket]) -> int | None:

@@ -46,7 +46,9 @@ def send(message: dict[str, Any], resources: dict[str, Any]) -> Answer:  # noqa:
         message["address"], int(message["port"]), message["source"], _token(message), _streams(message)
     )
     duration = min(int(message["duration_ns"]), MAX_DURATION_NS)
-    return sender.run(int(message["at_ns"]), duration, max(0, int(message["bytes"]))), None
+    slice_ns = int(message.get("slice_ns", 0))
+    slice_ns = max(slice_ns, MIN_SLICE_NS) if slice_ns else 0
+    return sender.run(int(message["at_ns"]), duration, max(0, int(message["bytes"])), slice_ns), None
 
 
 def collect(message: dict[str, Any], resources: dict[str, Any]) -> Answer:

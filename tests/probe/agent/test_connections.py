@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import select
 import socket
 import struct
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -285,3 +287,59 @@ def test_segments_sent_again_are_summed_over_the_streams() -> None:
 
     assert flow_sender._retransmits([Told(2), Told(5)]) == 7  # type: ignore[list-item]
     assert flow_sender._retransmits([Told(2), object()]) is None  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("streams", [1, 3])
+def test_what_was_delivered_is_what_arrived(streams: int) -> None:
+    with listen_blocking() as listener:
+        sender = flow_sender.FlowSender(
+            "127.0.0.1", listener.getsockname()[1], "127.0.0.1", TOKENS[0], streams
+        )
+        socks = [listener.accept()[0] for _ in range(streams)]
+        got = [0] * streams
+
+        def read(place: int) -> None:
+            with suppress(ConnectionResetError):
+                while part := len(socks[place].recv(1 << 16)):
+                    got[place] += part
+
+        reading = [threading.Thread(target=read, args=(place,)) for place in range(streams)]
+        for thread in reading:
+            thread.start()
+        answer = sender.run(0, 200 * MS, 0, 5 * MS)
+        for thread in reading:
+            thread.join(30)
+    marks = answer["delivered"]
+    if not marks:
+        pytest.skip("this kernel does not tell")
+    assert all(a[0] < b[0] and a[1] < b[1] for a, b in itertools.pairwise(marks))
+    # Acknowledged before the end, and in whole segments: no more than was read and what was reset unread.
+    assert 0 < marks[-1][1] <= sum(got) + streams * (1 << 24)
+
+
+def test_segments_become_bytes_by_those_that_were_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two streams, of 1,000 and 500 bytes a segment: nothing, then a leap, then nothing new, then the rest."""
+    told = iter(
+        [
+            (0, 0, 0),
+            (0, 0, 0),
+            (3, 4000, 4),
+            (8, 5000, 10),
+            (3, 4000, 4),
+            (8, 5000, 10),
+            (7, 9000, 9),
+            (9, 6000, 12),
+        ]
+    )
+    monkeypatch.setattr(flow_sender, "_segments", lambda _sock: next(told))
+    clock = iter(range(0, 10**9, 10))
+    monkeypatch.setattr(flow_sender.time, "monotonic_ns", lambda: next(clock))
+    monkeypatch.setattr(flow_sender.time, "sleep", lambda _s: None)
+    marks = flow_sender._delivered([None, None], 120, 10)  # type: ignore[list-item]
+    assert [total for _at, total in marks] == [3 * 1000 + 8 * 500, 7 * 1000 + 9 * 500]
+
+
+def test_a_kernel_that_does_not_tell_gives_no_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as idle, monkeypatch.context() as patched:
+        patched.setattr(flow_sender, "_BYTES_SENT", 1 << 12)  # a tcp_info that ends before it
+        assert flow_sender._delivered([idle], time.monotonic_ns() + MS, MS) == []
