@@ -201,7 +201,7 @@ def _delivered(socks: list[socket.socket], until: int, slice_ns: int) -> list[tu
 
     The kernel counts segments: they become bytes by what was sent in each of a stream's, on average.
     """
-    rows = []
+    rows = []  # type: list[tuple[int, list[tuple[int, int, int] | None]]]
     while time.monotonic_ns() < until and len(rows) < MAX_MARKS:
         rows.append((time.monotonic_ns(), [_segments(sock) for sock in socks]))
         if any(one is None for one in rows[-1][1]):
