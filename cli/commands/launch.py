@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from netprobe.probe.launchers.exec_launcher import ChildLauncher
 
 ASK_S = 60.0
+NOT_FOUND = 127
 SHOWN = 20
 
 
@@ -121,7 +122,19 @@ def launch(
             on_output=print_line,
             on_note=lambda text: output.note(f"netprobe: {text}"),
         )
+    if end.failed is not None and not end.signals:
+        output.note(f"netprobe: {failure_text(end.failed, end.code)}")
     return end.code
+
+
+def failure_text(host: str, code: int) -> str:
+    """The last line of a job that failed: the others' lines, which were ended, stand between its cause and its end."""
+    text = f"{host} failed first, with exit code {code}: lines that begin with '{host}:' say why"
+    if code == NOT_FOUND:
+        text += (
+            "; a program that is not on a host's path: give its whole path, or --setup '. venv/bin/activate'"
+        )
+    return text
 
 
 def as_planned(

@@ -120,12 +120,14 @@ _CHECKS: tuple[tuple[str, Callable[[Findings], bool], str], ...] = (
     (
         "their own names lead to loopback there",
         own_name_is_loopback,
-        "scans are right all the same; MPI and Gloo jobs that look up their name would listen where no peer can reach",
+        "scans are right all the same; MPI and Gloo jobs that look up their name would listen where no peer can reach: "
+        "name the interface (netprobe launch --env GLOO_SOCKET_IFNAME=eth0)",
     ),
     (
         "their own names lead to no address there",
         lambda found: found.own_addresses == (),
-        "scans are right all the same; MPI and Gloo jobs may look the name up and fail",
+        "scans are right all the same; MPI and Gloo jobs may look the name up and fail: name the interface "
+        "(netprobe launch --env GLOO_SOCKET_IFNAME=eth0)",
     ),
     (
         f"a clock more than {CLOCK_S:g} s off the controller's",

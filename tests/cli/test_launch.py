@@ -113,7 +113,9 @@ def test_the_first_failure_ends_the_rest_and_its_code_is_passed_on(
         "while :; do sleep 0.1; done\n"
     )
     assert run(["launch", plan, "--via", VIA, "--grace", "0.3", "--", "sh", str(job)]) == 7
-    assert "n1: ended with exit code 7; the other 2 are ended" in capfd.readouterr().err
+    said = capfd.readouterr().err
+    assert "n1: ended with exit code 7; the other 2 are ended" in said
+    assert said.splitlines()[-1].startswith("netprobe: n1 failed first, with exit code 7")
     left = [int((tmp_path / rank).read_text()) for rank in ("0", "2")]
     assert not any(map(is_alive, left))
 
@@ -258,3 +260,11 @@ def test_the_ranks_are_asked_first_and_by_check_order_for_torchrun(
     assert capfd.readouterr().out.count("started") == (3 if code == 0 else 0)
     assert run(["check-order", plan, "--launcher", "torchrun", "--run", "--via", way]) == code
     assert f"{3 if code == 0 else 1} of 3 ranks run where" in capfd.readouterr().out
+
+
+def test_a_program_that_is_not_there_is_answered_with_how_to_put_it_on_the_path(
+    plan: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["launch", plan, "--via", VIA, "--", "no-such-program"]) == 127
+    last = capfd.readouterr().err.splitlines()[-1]
+    assert "--setup '. venv/bin/activate'" in last
