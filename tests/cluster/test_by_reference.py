@@ -241,7 +241,9 @@ def statistics(found: LogDistances, residual: Array, labels: Array) -> tuple[flo
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_permuted_matrices_keep_what_hosts_explain_and_shuffle_the_rest(missing: float) -> None:
+def test_permuted_matrices_keep_what_hosts_explain_and_shuffle_the_rest(
+    missing: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = some_log_distances(8, 5, missing)
     labels = np.array([0, 0, 0, 1, 1, 1, 2, 2])
     table = permuted_statistics(found, labels, seed=7, permutations=6, stop=False)
@@ -255,6 +257,10 @@ def test_permuted_matrices_keep_what_hosts_explain_and_shuffle_the_rest(missing:
     wanted = [statistics(found, clipped, labels)]
     wanted += [statistics(found, generator.permutation(clipped), labels) for _ in range(6)]
     assert table == pytest.approx(np.array(wanted), abs=1e-6)
+    # Some matrices at a time come to the same.
+    monkeypatch.setattr(locality_test, "_CELLS_AT_ONCE", 2 * len(found.measured))
+    parts = permuted_statistics(found, labels, seed=7, permutations=6, stop=False)
+    assert parts is not None and parts == pytest.approx(table, abs=1e-9)
     joined = permuted_statistics(found, labels, seed=7, permutations=6, stop=False, joined=True)
     assert joined is not None and joined.shape == (7, 4) and joined[:, :3] == pytest.approx(table, abs=1e-9)
     few = log_distances_of(symmetric(apart(racks(2, 1), 1.0, 2.0)))
@@ -351,3 +357,13 @@ def test_resampled_readings_are_grouped_again_and_compared_pair_by_pair() -> Non
         min(agreements)
     )
     assert min(agreements) < 0.9
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_the_effects_of_all_pairs_are_inverted_as_any_others(n: int) -> None:
+    first, second = ends(n)
+    effects = HostEffects(n, first, second)
+    matrix = np.ones((n, n)) - np.eye(n)
+    degree = matrix.sum(axis=1)
+    matrix[np.diag_indices(n)] = degree + 1e-9 * degree.max()
+    assert effects.inverse == pytest.approx(np.linalg.inv(matrix), rel=1e-4)
