@@ -9,7 +9,7 @@ import numpy as np
 
 from netprobe.core.documents.capacity import Capacity, Resource
 from netprobe.core.documents.map import Group, Grouping, Layers, Map, RttLayer, Verdict
-from netprobe.core.documents.scan import ScannedHost
+from netprobe.core.documents.scan import Measurement, RttStatistics, Scan, ScannedHost, VisitTable
 
 INSIDE_S, ACROSS_S = 20e-6, 40e-6
 HOST_BYTES_PER_S = 1.25e9
@@ -66,8 +66,31 @@ class Fabric:
             verdict=Verdict(locality="found" if len(self.racks) > 1 else "none", text="simulated"),
         )
 
-    def capacity(self, noise: float = 0.0, seed: int = 0) -> Capacity:
-        """What resources carry; read with a lognormal error of ``noise``, whose interval is 2 of it either way."""
+    def scan(self, noise: float, seed: int = 0) -> Scan:
+        """Round trips of both directions, each read with a lognormal error of ``noise``."""
+        rtt = np.where(self.rack[:, None] == self.rack[None, :], INSIDE_S, ACROSS_S)
+        rtt = rtt * np.exp(np.random.default_rng([self.seed, seed, 8]).normal(0.0, noise, rtt.shape))
+        np.fill_diagonal(rtt, np.nan)
+        return Scan(
+            status="ok",
+            hosts=[ScannedHost(name=host.name, address=host.address) for host in self.map().hosts],
+            measurements=[Measurement(id="rtt", key="rtt_s", method="stamp", unit="s", statistic="p10")],
+            rtt_s=RttStatistics(min=rtt, p10=rtt, p50=rtt, p90=rtt, p99=rtt),
+            loss_ratio=rtt * 0.0,
+            ipdv_s=rtt * 0.0,
+            visits=VisitTable.of([]),
+            rounds=2 * len(rtt),
+            duration_s=1.0,
+        )
+
+    def capacity(
+        self, noise: float = 0.0, seed: int = 0, groups: Sequence[Sequence[str]] | None = None
+    ) -> Capacity:
+        """What resources carry; read with a lognormal error of ``noise``, whose interval is 2 of it either way.
+
+        ``groups``: those of a map, g0, g1, .., instead of the racks; the uplink of one carries what those of its racks
+        do, each in proportion to the hosts of it.
+        """
         rng = np.random.default_rng([self.seed, seed, 7])
         own = np.full(len(self.rack), HOST_BYTES_PER_S)
         own[rng.permutation(len(own))[: self.slow]] /= 2
@@ -77,9 +100,9 @@ class Fabric:
                 (kind, word, name, rate, [name]) for name, rate in zip(self.hosts, own.tolist(), strict=True)
             ]
         for kind, word in (("group_up", "up"), ("group_down", "down")):
-            for number, rack in enumerate(self.racks):
+            for number, rack in enumerate(self.racks if groups is None else groups):
                 rate = len(rack) * HOST_BYTES_PER_S / self.oversubscribed
-                wanted.append((kind, word, f"g{number}", rate, rack))
+                wanted.append((kind, word, f"g{number}", rate, list(rack)))
             step = max(self.rows, 1)
             for number in range(0, len(self.racks) if self.rows else 0, step):
                 inside = [name for rack in self.racks[number : number + step] for name in rack]
@@ -101,7 +124,11 @@ class Fabric:
                 )
             )
         map_ = self.map()
+        formed = [
+            Group(id=f"g{i}", hosts=list(members), leader=members[0])
+            for i, members in enumerate(self.racks if groups is None else groups)
+        ]
         return Capacity(
-            status="ok", hosts=list(map_.hosts), groups=list(map_.groups), resources=made,
+            status="ok", hosts=list(map_.hosts), groups=formed, resources=made,
             oversubscription=[], tests=[], duration_s=1.0,
         )  # fmt: skip

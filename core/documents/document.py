@@ -12,7 +12,9 @@ import json
 import math
 import os
 import re
+import signal
 import tempfile
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -26,6 +28,7 @@ from netprobe.core.documents.notebook import document_html
 from netprobe.core.errors import DocumentError
 from netprobe.core.hosts import Host, is_ip_address
 from netprobe.core.numeric.decimals import RowTexts
+from netprobe.core.system.interrupts import signals_held
 from netprobe.core.text import one_line
 
 MAX_DOCUMENT_BYTES = 1024**3
@@ -138,12 +141,14 @@ def canonical_text(data: Any) -> str:
 
 
 def write_document(document: Document, path: Path) -> None:
-    """Write ``path`` (and its side file when matrices are large) atomically."""
+    """Write ``path`` and, when matrices are large, its side file: both or, where that fails or is interrupted, neither.
+
+    An older document whose side file were replaced alone could no longer be read.
+    """
     side = SideFile(name=side_path(path).name)
     data = _dumped(document, side, Ready(as_text=True))
-    if side.arrays:
-        write_atomically(side_path(path), side.to_bytes())
-    write_atomically(path, (to_json(data) + "\n").encode())
+    files = [(side_path(path), side.to_bytes())] if side.arrays else []
+    write_together([*files, (path, (to_json(data) + "\n").encode())])
 
 
 def side_path(path: Path) -> Path:
@@ -166,16 +171,16 @@ def to_json(data: Any, indent: int = 0) -> str:
     return json.dumps(data, allow_nan=False)
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in ``path``. Raises DocumentError when it is missing, truncated or no object."""
+def read_json(path: Path, most_bytes: int = MAX_DOCUMENT_BYTES) -> dict[str, Any]:
+    """The JSON object in ``path``. Raises DocumentError when it is missing, too large, truncated or no object."""
     source = str(path)
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
             raise DocumentError("no regular file", source=source)
         with path.open("rb") as stream:
-            content = stream.read(MAX_DOCUMENT_BYTES + 1)
-        if len(content) > MAX_DOCUMENT_BYTES:
-            raise DocumentError(f"larger than {MAX_DOCUMENT_BYTES} bytes", source=source)
+            content = stream.read(most_bytes + 1)
+        if len(content) > most_bytes:
+            raise DocumentError(f"larger than {most_bytes} bytes", source=source)
         text = content.decode("utf-8-sig")
         data = json.loads(text, parse_constant=_no_constant)
     except FileNotFoundError:
@@ -279,18 +284,32 @@ def check_same_hosts(ours: list[Host], theirs: list[Host], *, what: str, source:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Write through a temporary file in the same folder, so a reader never sees half a file."""
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    write_together([(path, content)])
+
+
+def write_together(files: Sequence[tuple[Path, bytes]]) -> None:
+    """Write (path, content) of each through temporary files, which take their places when all of them are whole."""
+    made: list[tuple[Path, Path]] = []
     try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(temporary).chmod(0o666 & ~umask)
-        Path(temporary).replace(path)
+        for path, content in files:
+            descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+            temporary = Path(name)
+            made.append((temporary, path))
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+            umask = os.umask(0)
+            os.umask(umask)
+            temporary.chmod(0o666 & ~umask)
+        with signals_held() as held:
+            for temporary, path in made:
+                temporary.replace(path)
+        for number in held[:1]:
+            signal.raise_signal(number)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        for temporary, _ in made:
+            temporary.unlink(missing_ok=True)
         raise
 
 

@@ -18,6 +18,10 @@ Word = Annotated[
 """What is shown in tables and drawings: one short line."""
 
 
+MOST_ITEMS = 1 << 16
+"""Records of a list: so many are read in a second, and no plan of ours has as many."""
+
+
 class ContractPart(Record):
     """Chunks ``chunks[0]`` to ``chunks[1]`` - 1: the sum over ``contributors`` must end on ``receivers``.
 
@@ -35,7 +39,7 @@ class ScheduleContract(Record):
     collective: str
     root: int | None = None
     applied: bool = False
-    parts: list[ContractPart]
+    parts: Annotated[list[ContractPart], Field(max_length=MOST_ITEMS)]
 
 
 class ScheduleTemplate(Record):
@@ -54,13 +58,13 @@ class SchedulePhase(Record):
     """A run of steps of a template with a name."""
 
     name: Word
-    first_step: int = Field(ge=0)
+    first_step: int = Field(ge=0, lt=1 << 24)
 
 
 class Prediction(Record):
     """What the simulator says that the schedule takes. Bytes are payload, of all hosts together."""
 
-    size_bytes: int = Field(ge=1)
+    size_bytes: int = Field(ge=1, le=1 << 53)
     time_s: float = Field(ge=0)
     low_s: float | None = Field(default=None, ge=0)
     high_s: float | None = Field(default=None, ge=0)
@@ -95,21 +99,21 @@ class SchedulePlan(Plan):
     """The groups of hosts that the algorithm was built for, where it needs any."""
     grouping: Word | None = None
     """How those groups were formed."""
-    size_bytes: int | None = Field(default=None, ge=1)
+    size_bytes: int | None = Field(default=None, ge=1, le=1 << 53)
     """The buffer it was planned for; it runs for any other too."""
     contract: ScheduleContract
     channels: int = Field(default=1, ge=1)
-    templates: list[ScheduleTemplate]
+    templates: Annotated[list[ScheduleTemplate], Field(max_length=MOST_ITEMS)]
     blocks: Table
     """Rows [template, channel, start]: start is the step of the schedule at which step 0 of its template is."""
     weights: Table
     """Rows [how many chunks, weight of each], in the order of the blocks: shares of the buffer in proportion."""
     rates: list[float] | None = None
     """Of the tree of each block, in bytes a second, of forests."""
-    phases: list[SchedulePhase] = Field(default_factory=list)
+    phases: list[SchedulePhase] = Field(default_factory=list, max_length=MOST_ITEMS)
     safe_under: list[str] = Field(default_factory=list)
     """Models of buffers under which it is proved to end: eager, window W, issue order."""
-    predictions: list[Prediction] = Field(default_factory=list)
+    predictions: list[Prediction] = Field(default_factory=list, max_length=MOST_ITEMS)
     advice: str | None = None
     """What the figures say, in a sentence."""
 

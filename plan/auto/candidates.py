@@ -13,7 +13,7 @@ from netprobe.plan.auto.master_shares import MasterShares, master_shares
 from netprobe.plan.schedule.builders import ALGORITHMS, build
 from netprobe.plan.schedule.builders.two_level import hierarchical, two_level
 from netprobe.plan.schedule.program import MAX_CHANNELS
-from netprobe.plan.schedule.schedule import Schedule
+from netprobe.plan.schedule.schedule import MAX_TRANSFERS, Schedule
 from netprobe.plan.simulate.network import pooled_rates
 from netprobe.probe.agent.collective.program import MAX_CHUNKS, MAX_RANKS
 
@@ -22,8 +22,6 @@ CHUNK_BYTES = 64 * 1024
 TUNED_BYTES = (CHUNK_BYTES, 4 * CHUNK_BYTES, 16 * CHUNK_BYTES, 64 * CHUNK_BYTES)
 MOST_CHUNKS_TUNED = 2048
 """Most chunks of a candidate: more gain nothing, and make the plan large."""
-MOST_TRANSFERS = 1 << 21
-"""Most transfers of a schedule: so many are built and proved in a few seconds."""
 TREES = frozenset({"double-binary-tree", "nccl-tree"})
 TREE_CHUNKS = (4 * CHUNK_BYTES, 16 * CHUNK_BYTES)
 GIVEN = "original"
@@ -107,9 +105,9 @@ class Candidate:
         if len(self.order) > MAX_RANKS:
             raise InputError(f"{len(self.order)} hosts: {MAX_RANKS} at most can run a schedule")
         if count > MAX_CHUNKS or (
-            self.chunk_bytes is not None and self.transfers(size_bytes) > MOST_TRANSFERS
+            self.chunk_bytes is not None and self.transfers(size_bytes) > MAX_TRANSFERS
         ):
-            least = math.ceil(size_bytes / min(MAX_CHUNKS, MOST_TRANSFERS // (2 * len(self.order))))
+            least = math.ceil(size_bytes / min(MAX_CHUNKS, MAX_TRANSFERS // (2 * len(self.order))))
             raise InputError(
                 f"{size_text(size_bytes)} in chunks of {self.chunk_bytes} B are {count} chunks among "
                 f"{len(self.order)} hosts, more than a schedule holds: give --chunk {least}B or more"

@@ -74,9 +74,10 @@ class Contract:
         """A rank may contribute to a chunk in one part only, and be owed it in one only."""
         ends: dict[tuple[bool, int], list[tuple[int, int]]] = {}
         for part in self.parts:
+            run = (part.first, part.last)
             for receives, ranks in ((False, part.contributors), (True, part.receivers)):
                 for rank in ranks:
-                    ends.setdefault((receives, rank), []).append((part.first, part.last))
+                    ends.setdefault((receives, rank), []).append(run)
         for (receives, rank), runs in ends.items():
             runs.sort()
             for (_, last), (first, _) in itertools.pairwise(runs):

@@ -32,6 +32,8 @@ from netprobe.probe.agent.collective.program import MAX_CHUNKS, MAX_RANKS
 FEATURES = frozenset({"apply", "paths", "rates", "relays"})
 """What ``requires`` may name: optimisers on servers, explicit resource paths, rates of trees, ranks that only relay."""
 MOST_PARTS = 1 << 16
+MOST_NAMED = 1 << 22
+"""Ranks that the parts of a contract name, each as often as it is named: so many are checked in seconds."""
 MOST_WEIGHT = 1 << 40
 _REMEMBERED = 16
 _PROVED: OrderedDict[str, tuple[CollectiveProgram, Proof]] = OrderedDict()
@@ -132,6 +134,9 @@ def schedule_of(plan: SchedulePlan) -> Schedule:
         )
     if len(plan.contract.parts) > MOST_PARTS or sum(len(t.transfers) for t in plan.templates) > MAX_TRANSFERS:
         raise ValueError(f"more than {MOST_PARTS} parts of the contract, or {MAX_TRANSFERS} transfers")
+    runs = [run for part in plan.contract.parts for run in (*part.contributors, *part.receivers)]
+    if sum(max(end - first, 0) for first, end in runs) > MOST_NAMED:
+        raise ValueError(f"parts of the contract that name ranks more than {MOST_NAMED} times in all")
     templates = tuple(_template(t, number) for number, t in enumerate(plan.templates))
     blocks = _blocks(plan, templates)
     schedule = Schedule(
@@ -178,7 +183,8 @@ def prove_schedule_plan(plan: Plan) -> None:
         raise ValueError("is not a schedule")
     _, _, proof = proved_schedule(plan)
     if plan.safe_under != list(proof.safe_under):
-        raise ValueError(f"safe_under is {plan.safe_under}, and what was proved is {list(proof.safe_under)}")
+        given = f"{str(plan.safe_under[:8])[:80]}{'' if len(plan.safe_under) <= 8 else ' and more'}"
+        raise ValueError(f"safe_under is {given}, and what was proved is {list(proof.safe_under)}")
 
 
 def _template(template: ScheduleTemplate, number: int) -> Template:
@@ -195,7 +201,9 @@ def _template(template: ScheduleTemplate, number: int) -> Template:
 def _blocks(plan: SchedulePlan, templates: Sequence[Template]) -> tuple[Block, ...]:
     rates: Sequence[float | None] = plan.rates if plan.rates is not None else [None] * len(plan.blocks)
     counts, each = plan.weights[:, 0], plan.weights[:, 1]
-    if (counts < 1).any() or int(counts.sum()) > MAX_CHUNKS or (each < 0).any() or (each > MOST_WEIGHT).any():
+    # Each count first: a sum of 64 bits comes round to a small number.
+    many = (counts < 1).any() or (counts > MAX_CHUNKS).any() or int(counts.sum()) > MAX_CHUNKS
+    if many or (each < 0).any() or (each > MOST_WEIGHT).any():
         raise ValueError(f"weights must be of 1 to {MAX_CHUNKS} chunks in all, each 0 to {MOST_WEIGHT}")
     if len(rates) != len(plan.blocks):
         raise ValueError(f"{len(rates)} rates of {len(plan.blocks)} blocks")

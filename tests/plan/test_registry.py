@@ -108,3 +108,11 @@ def test_a_kind_is_registered_once() -> None:
     assert list(plan_kinds()) == ["ds_sync", "order", "schedule"]
     with pytest.raises(InternalError, match="registered twice"):
         register(plan_kinds()["order"])
+
+
+def test_a_plan_larger_than_any_of_ours_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("netprobe.plan.registry.MOST_PLAN_BYTES", 1000)
+    path = tmp_path / "plan.json"
+    path.write_text('{"schema": "' + "x" * 2000 + '"}')
+    with pytest.raises(DocumentError, match="larger than 1000 bytes"):
+        load_plan(path)
