@@ -29,10 +29,10 @@ from netprobe.pipeline.mapping.map_scan import MapOptions, map_scan
 from netprobe.pipeline.planning.plan_auto import advised_schedule
 from netprobe.pipeline.planning.plan_order import PlanRequest, plan_order
 from netprobe.pipeline.planning.predicting import has_all_rates
+from netprobe.pipeline.resuming.killed_scan import find_earlier
+from netprobe.pipeline.resuming.lost_samples import restore_samples
 from netprobe.pipeline.scanning.estimating import estimate_scan
 from netprobe.pipeline.scanning.measuring import Measuring, phases_for
-from netprobe.pipeline.scanning.restoring import restore_samples
-from netprobe.pipeline.scanning.resuming import find_earlier
 from netprobe.pipeline.scanning.scan import scan
 from netprobe.pipeline.truth.scoring import Score, score_map
 from netprobe.pipeline.verifying.verify_order import NothingVerifiedError, VerifyRequest, verify_order

@@ -23,11 +23,7 @@ from netprobe.pipeline.chain import (
     run_chain_on_lab,
     verify_on_lab,
 )
-from netprobe.pipeline.scanning.estimating import estimate_scan
-from netprobe.pipeline.scanning.hosts import hosts_to_scan
-from netprobe.pipeline.scanning.measuring import Measuring, measured_ids
-from netprobe.pipeline.scanning.pace import Pace
-from netprobe.pipeline.scanning.resuming import (
+from netprobe.pipeline.resuming.killed_scan import (
     Earlier,
     check_same_hosts,
     check_same_measurements,
@@ -36,6 +32,10 @@ from netprobe.pipeline.scanning.resuming import (
     continued_options,
     find_earlier,
 )
+from netprobe.pipeline.scanning.estimating import estimate_scan
+from netprobe.pipeline.scanning.hosts import hosts_to_scan
+from netprobe.pipeline.scanning.measuring import Measuring, measured_ids
+from netprobe.pipeline.scanning.pace import Pace
 from netprobe.probe.launchers.launch import Launcher
 from netprobe.probe.records.events import OnEvent, ignore
 from netprobe.probe.records.options import ScanOptions

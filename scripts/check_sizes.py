@@ -22,7 +22,7 @@ MAX_PARAMETERS = 8
 SKIPPED = {"build", "dist", "docs"}
 COMMANDS = "cli/commands/"
 ESTIMATORS = ("cluster/balanced/estimator.py",)
-KERNELS = ("plan/search/anneal_kernels.py", "plan/search/moves.py", "plan/simulate/engine_kernels.py")
+KERNELS = ("plan/search/anneal_kernels.py", "plan/search/improve_ring.py", "plan/simulate/engine_kernels.py")
 
 
 def files() -> Iterator[Path]:

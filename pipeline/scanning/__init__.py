@@ -1,1 +1,1 @@
-"""hosts -> scan: what is measured, what it will cost, and resuming a scan that ended early."""
+"""hosts -> scan: what is measured and what it will cost."""

@@ -14,7 +14,6 @@ from netprobe.core.system.interrupts import noted, signals_held
 from netprobe.core.units import count
 from netprobe.pipeline import files
 from netprobe.pipeline.scanning.measuring import Measuring, phases_for
-from netprobe.pipeline.scanning.restoring import LOST
 from netprobe.probe.launchers.launch import Launcher
 from netprobe.probe.records.events import OnEvent, ignore
 from netprobe.probe.records.journal import Journal
@@ -22,6 +21,9 @@ from netprobe.probe.records.options import ScanOptions
 from netprobe.probe.records.result import NoReadingError, ScanOutcome
 from netprobe.probe.records.visits import VisitResult
 from netprobe.probe.scan.session import ScanLog, run_scan
+
+LOST = "the samples are lost"
+"""How the warning begins that a scan without samples has."""
 
 
 def scan(

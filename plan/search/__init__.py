@@ -3,7 +3,7 @@
 ring.py            the ring solver: starts, search, proof or bound
 construct.py       rings to start from, neighbour lists, costs in whole units
 exact.py           proven best rings of a few hosts
-moves.py           2-opt, Or-opt, 3-opt and kicks on one ring: kernels
+improve_ring.py    2-opt, Or-opt, 3-opt and kicks on one ring: kernels
 ring_list.py       the ring that they change: kernels
 anneal.py          one run of annealing, for algorithms that are not rings
 anneal_kernels.py  the same for numba to compile

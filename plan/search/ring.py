@@ -3,7 +3,7 @@
 A ring is closed: rank i sends to rank i + 1 and the last to the first. One host has no hop and costs 0; two
 hosts cost c[0][1] + c[1][0]. Costs are directed, in seconds one-way (half a round trip).
 
-The pieces: a pure search (moves, compiled), the starts (construct), proofs for a few hosts (exact) and bounds for
+The pieces: a pure search (improve_ring, compiled), the starts (construct), proofs of a few hosts (exact) and bounds of
 the rest (bounds, onetree). Work is limited by kicks and done in whole units, so the same input, seed and kicks give
 the same ring on every machine, compiled or not.
 """
@@ -25,7 +25,7 @@ from netprobe.core.errors import InputError
 from netprobe.core.numeric.compiled import compiled_kernels, numba_is_installed
 from netprobe.plan.bounds.matrices import checked_costs
 from netprobe.plan.bounds.rings import bottleneck_lower_bound, sum_bound
-from netprobe.plan.search import moves, ring_list
+from netprobe.plan.search import improve_ring, ring_list
 from netprobe.plan.search.construct import linkage_leaves, nearest_neighbour, neighbours, padded, whole_units
 from netprobe.plan.search.exact import MAX_EXACT_HOSTS, best_sum_ring, least_largest_hop
 
@@ -244,7 +244,7 @@ class _Work:
     def of(cls, hosts: int, iterations: int | None, time_s: float | None, compiled: bool | None) -> _Work:
         """From the arguments of `solve_ring`. Raises InputError where numba is requested and not usable."""
         wanted = hosts >= COMPILED_FROM and numba_is_installed() if compiled is None else compiled
-        kernels = compiled_kernels(moves) if wanted else None
+        kernels = compiled_kernels(improve_ring) if wanted else None
         if compiled and kernels is None:
             raise InputError("compiled kernels need numba, and it cannot be used: install the extra 'fast'")
         deadline = math.inf if time_s is None else time.monotonic() + time_s
@@ -289,7 +289,7 @@ class _Fleet:
         if limit is not None:
             cost = np.where(cost > limit, cost + self.penalty, cost)
         plain = self.work.compiled is None
-        run: dict[str, Any] = vars(moves) if self.work.compiled is None else self.work.compiled
+        run: dict[str, Any] = vars(improve_ring) if self.work.compiled is None else self.work.compiled
         rings = [ring_list.start(cost, self.near, order, self.seed, as_lists=plain) for order in starts]
         for ring in rings:
             run["improve_all"](ring)

@@ -18,8 +18,8 @@ from netprobe.cli.entry import run
 from netprobe.core.documents.document import load_document
 from netprobe.core.documents.scan import Scan
 from netprobe.core.errors import DocumentError
+from netprobe.pipeline.resuming.killed_scan import continued_measuring
 from netprobe.pipeline.scanning.measuring import parse_measuring
-from netprobe.pipeline.scanning.resuming import continued_measuring
 from netprobe.probe.records.journal import Journal, read_journal
 from tests.probe.conftest import agents_of, is_running, wait_until
 

@@ -13,11 +13,11 @@ import socket
 import struct
 import time
 
+from .. import kernel_stamps
 from ..listening import family_of
 from ..messages import MIN_INTERVAL_NS
 from ..pacing import Pacer
 from ..round_trips import RoundTrips, series_answer
-from ..stamp import stamping
 from ..stamp.sender import errno_text
 from . import packets as icmp_packets
 
@@ -110,7 +110,7 @@ class EchoSeries:
                 pass  # none of this host's, as behind NAT: the kernel chooses
             self.sock.connect((address, 0))
             self.sock.setblocking(False)
-            self.level = stamping.enable(self.sock, best)
+            self.level = kernel_stamps.enable(self.sock, best)
         except OSError:
             self.sock.close()
             raise
@@ -157,7 +157,9 @@ class EchoSeries:
             self._note_error(error)
             self.pending.clear()
             self.sends = 0
-            self.level = stamping.enable(self.sock, self.level)  # whether it was numbered differs by kernel
+            self.level = kernel_stamps.enable(
+                self.sock, self.level
+            )  # whether it was numbered differs by kernel
             return
         if self.level == "kernel":
             self.pending[self.sends] = seq
@@ -175,7 +177,7 @@ class EchoSeries:
 
     def _receive(self) -> None:
         while self.pending:
-            found = stamping.read_transmit_stamp(self.sock)
+            found = kernel_stamps.read_transmit_stamp(self.sock)
             if found is None:
                 break
             seq = self.pending.pop(found[0], None)
@@ -185,7 +187,7 @@ class EchoSeries:
             data, ancillary, _flags, _peer = self.sock.recvmsg(2048, 256)
         except BlockingIOError:
             if not self.pending:
-                stamping.read_transmit_stamp(self.sock)  # a stray entry would keep select busy
+                kernel_stamps.read_transmit_stamp(self.sock)  # a stray entry would keep select busy
             return
         except OSError as error:
             self._note_error(error)
@@ -197,7 +199,7 @@ class EchoSeries:
             self.trips.duplicates += 1
             return
         self.numbers.add(seq)
-        self.came.append((data, stamping.kernel_stamp(ancillary), time.monotonic_ns()))
+        self.came.append((data, kernel_stamps.kernel_stamp(ancillary), time.monotonic_ns()))
 
     def _take_up(self) -> None:
         """Parse what came."""

@@ -13,8 +13,8 @@ import select
 import socket
 import time
 
+from .. import kernel_stamps
 from ..icmp import packets as icmp_packets
-from ..stamp import stamping
 from .udp_probes import EXPIRED, TOO_BIG, UNREACHABLE, Outcome, PathSocket
 
 TYPE_CHECKING = False
@@ -46,7 +46,7 @@ class ScapyPathSocket(PathSocket):
         raw, icmp = socket.IPPROTO_RAW, socket.IPPROTO_ICMP
         self.sender = socket.socket(socket.AF_INET, socket.SOCK_RAW | socket.SOCK_CLOEXEC, raw)
         try:
-            self.sender.setsockopt(socket.IPPROTO_IP, stamping.IP_RECVERR, 1)
+            self.sender.setsockopt(socket.IPPROTO_IP, kernel_stamps.IP_RECVERR, 1)
             self.icmp = socket.socket(socket.AF_INET, socket.SOCK_RAW | socket.SOCK_CLOEXEC, icmp)
         except OSError:
             self.close()

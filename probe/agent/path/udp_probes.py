@@ -15,8 +15,9 @@ import socket
 import struct
 import time
 
+from .. import kernel_stamps
 from ..listening import bind_source
-from ..stamp import packet, stamping
+from ..stamp import packet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,16 +55,16 @@ class PathSocket:
         self.ttl = 0
         self.ipv6 = ":" in address
         self.header_bytes = 48 if self.ipv6 else 28
-        self.sock = stamping.udp_socket(address)
+        self.sock = kernel_stamps.udp_socket(address)
         try:
             bind_source(self.sock, source)
             if self.ipv6:
                 level = int(socket.IPPROTO_IPV6)
-                self.sock.setsockopt(level, stamping.IPV6_RECVERR, 1)
+                self.sock.setsockopt(level, kernel_stamps.IPV6_RECVERR, 1)
                 self.sock.setsockopt(level, _IPV6_MTU_DISCOVER, _PMTUDISC_PROBE)
                 self.sock.setsockopt(level, _IPV6_DONTFRAG, 1)
             else:
-                self.sock.setsockopt(socket.IPPROTO_IP, stamping.IP_RECVERR, 1)
+                self.sock.setsockopt(socket.IPPROTO_IP, kernel_stamps.IP_RECVERR, 1)
                 self.sock.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _PMTUDISC_PROBE)
             self.sock.connect((address, port))
             self.source_port = int(self.sock.getsockname()[1])
@@ -158,8 +159,8 @@ def read_error(ancillary: list[Any]) -> Outcome | None:
     """An entry of the error queue: struct sock_extended_err of linux/errqueue.h, and the address of who sent it."""
     for level, kind, data in ancillary:
         if (level, kind) not in (
-            (int(socket.IPPROTO_IP), stamping.IP_RECVERR),
-            (int(socket.IPPROTO_IPV6), stamping.IPV6_RECVERR),
+            (int(socket.IPPROTO_IP), kernel_stamps.IP_RECVERR),
+            (int(socket.IPPROTO_IPV6), kernel_stamps.IPV6_RECVERR),
         ):
             continue
         if len(data) < _EXTENDED_ERR.size:

@@ -15,7 +15,8 @@ import struct
 import threading
 import time
 
-from . import departures, packet, stamping
+from .. import kernel_stamps
+from . import departures, packet
 from .reply_rate import ReplyRate
 
 TYPE_CHECKING = False
@@ -30,15 +31,15 @@ class Reflector:
 
     def __init__(self, address: str, ports: tuple[int, int], token: bytes, best: str) -> None:
         self.token = token
-        self.sock = stamping.udp_socket(address)
+        self.sock = kernel_stamps.udp_socket(address)
         self.wildcard = False
         try:
             self.address, self.port = self._bind(address, ports)
-            self.level = stamping.enable(self.sock, best)
+            self.level = kernel_stamps.enable(self.sock, best)
             if self.sock.family == socket.AF_INET6:
-                self.sock.setsockopt(socket.IPPROTO_IPV6, stamping.IPV6_RECVHOPLIMIT, 1)
+                self.sock.setsockopt(socket.IPPROTO_IPV6, kernel_stamps.IPV6_RECVHOPLIMIT, 1)
             else:
-                self.sock.setsockopt(socket.IPPROTO_IP, stamping.IP_RECVTTL, 1)
+                self.sock.setsockopt(socket.IPPROTO_IP, kernel_stamps.IP_RECVTTL, 1)
         except OSError:
             self.sock.close()
             raise
@@ -83,9 +84,9 @@ class Reflector:
     def _answer_from_probed_address(self) -> None:
         self.wildcard = True
         if self.sock.family == socket.AF_INET6:
-            self.sock.setsockopt(socket.IPPROTO_IPV6, stamping.IPV6_RECVPKTINFO, 1)
+            self.sock.setsockopt(socket.IPPROTO_IPV6, kernel_stamps.IPV6_RECVPKTINFO, 1)
         else:
-            self.sock.setsockopt(socket.IPPROTO_IP, stamping.IP_PKTINFO, 1)
+            self.sock.setsockopt(socket.IPPROTO_IP, kernel_stamps.IP_PKTINFO, 1)
 
     def _serve(self) -> None:
         while not self.closed:
@@ -104,13 +105,13 @@ class Reflector:
             return
         if self.pending:
             self._collect_stamps()
-        received = stamping.kernel_stamp(ancillary)
+        received = kernel_stamps.kernel_stamp(ancillary)
         previous, session = self.departures.arrived((peer[0], peer[1], probe.ssid), probe.seq, probe.stamp)
         method = packet.METHOD_SOFTWARE if received else packet.METHOD_USER
         sent = time.time_ns()
         reply = packet.build_reply(
             probe, received or now, method, sent, packet.METHOD_USER,
-            stamping.hop_limit(ancillary), previous,
+            kernel_stamps.hop_limit(ancillary), previous,
         )  # fmt: skip
         reply += packet.padding_to_return(
             data
@@ -125,7 +126,9 @@ class Reflector:
         except OSError:
             self.pending.clear()
             self.sends = 0
-            stamping.enable(self.sock, self.level)  # whether a failed send was numbered differs by kernel
+            kernel_stamps.enable(
+                self.sock, self.level
+            )  # whether a failed send was numbered differs by kernel
             raise
         if self.level == "kernel":
             if session is not None:
@@ -135,7 +138,7 @@ class Reflector:
     def _collect_stamps(self) -> None:
         """Take the stamps of earlier replies; one whose stamp never comes is forgotten."""
         while self.pending:
-            found = stamping.read_transmit_stamp(self.sock)
+            found = kernel_stamps.read_transmit_stamp(self.sock)
             if found is None:
                 if len(self.pending) > 256:
                     self.pending.clear()
@@ -148,8 +151,8 @@ class Reflector:
 def _source(ancillary: list[Any]) -> list[Any]:
     """Control data that makes the reply leave from the address the probe went to."""
     for level, kind, data in ancillary:
-        if (level, kind) == (socket.IPPROTO_IP, stamping.IP_PKTINFO):
+        if (level, kind) == (socket.IPPROTO_IP, kernel_stamps.IP_PKTINFO):
             return [(level, kind, struct.pack("@i4s4s", 0, data[8:12], b"\0" * 4))]
-        if (level, kind) == (socket.IPPROTO_IPV6, stamping.IPV6_PKTINFO):
+        if (level, kind) == (socket.IPPROTO_IPV6, kernel_stamps.IPV6_PKTINFO):
             return [(level, kind, data[:16] + struct.pack("@i", 0))]
     return []

@@ -14,9 +14,10 @@ import errno
 import select
 import time
 
+from .. import kernel_stamps
 from ..listening import bind_source
 from ..pacing import Pacer
-from . import packet, stamping
+from . import packet
 from .readings import SeriesReadings
 
 TYPE_CHECKING = False
@@ -90,13 +91,13 @@ class Series:
         self.collect_by = 0
         self.pending = {}  # type: dict[int, int]
         self.probe = bytearray(packet.build_probe(0, ssid, 0, token))
-        self.sock = stamping.udp_socket(address)
+        self.sock = kernel_stamps.udp_socket(address)
         try:
             bind_source(self.sock, source, avoid)
             self.sock.connect((address, port))
             self.source_port = int(self.sock.getsockname()[1])
             self.sock.setblocking(False)
-            self.level = stamping.enable(self.sock, probing.best)
+            self.level = kernel_stamps.enable(self.sock, probing.best)
         except OSError:
             self.sock.close()
             raise
@@ -204,7 +205,9 @@ class Series:
             self._collect_stamps()  # or they would be taken for those of the next probes, which are numbered anew
             self.pending.clear()
             self.sends = self.collect_at = 0
-            stamping.enable(self.sock, self.level)  # whether a failed send was numbered differs by kernel
+            kernel_stamps.enable(
+                self.sock, self.level
+            )  # whether a failed send was numbered differs by kernel
             return
         if self.level == "kernel":
             self.pending[self.sends] = seq
@@ -236,7 +239,7 @@ class Series:
             data, ancillary, _flags, _peer = self.sock.recvmsg(2048, 256)
         except BlockingIOError:
             if not self.pending:
-                stamping.read_transmit_stamp(self.sock)  # a stray entry would keep select busy
+                kernel_stamps.read_transmit_stamp(self.sock)  # a stray entry would keep select busy
             return False
         except OSError as error:
             self._note_error(error)
@@ -245,12 +248,12 @@ class Series:
         now = time.time_ns()
         reply = packet.parse_reply(data, self.ssid, self.token)
         if reply is not None:
-            self.readings.answered(reply, stamping.kernel_stamp(ancillary), now, monotonic)
+            self.readings.answered(reply, kernel_stamps.kernel_stamp(ancillary), now, monotonic)
         return True
 
     def _collect_stamps(self) -> None:
         while self.pending:
-            found = stamping.read_transmit_stamp(self.sock)
+            found = kernel_stamps.read_transmit_stamp(self.sock)
             if found is None:
                 return
             seq = self.pending.pop(found[0], None)

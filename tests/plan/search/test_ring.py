@@ -20,7 +20,7 @@ from netprobe.plan import crossings, ring_cost, solve_ring
 from netprobe.plan.bounds.forced import contradicts_a_ring
 from netprobe.plan.bounds.onetree import held_karp
 from netprobe.plan.bounds.rings import bottleneck_lower_bound, sum_lower_bound
-from netprobe.plan.search import moves, ring_list
+from netprobe.plan.search import improve_ring, ring_list
 from netprobe.plan.search.construct import neighbours, padded, whole_units
 from netprobe.plan.search.exact import MAX_EXACT_HOSTS
 from tests.plan.fleets import rack_fleet
@@ -146,16 +146,16 @@ def test_the_search_keeps_its_books(directed: bool) -> None:
     ring = ring_list.start(cost, (both[:40], both[40:]), list(range(40)), 1, as_lists=True)
     once = ring_list.start(cost, (both[:40], both[40:]), list(range(40)), 1, as_lists=True)
     first = ring.state[ring_list.TOTAL]
-    moves.improve_all(ring)
+    improve_ring.improve_all(ring)
     for _ in range(60):
-        moves.search(ring, 5, -1)
+        improve_ring.search(ring, 5, -1)
         order, place = ring.ring[:40], ring.ring[40:80]
         assert ring.state[ring_list.TOTAL] == cost[order, np.roll(order, -1)].sum()
         assert sorted(order) == list(range(40))
         assert [order[at] for at in place] == list(range(40))
     assert ring.state[ring_list.TOTAL] < first
-    moves.improve_all(once)
-    moves.search(once, 300, -1)
+    improve_ring.improve_all(once)
+    improve_ring.search(once, 300, -1)
     assert once.ring == ring.ring
 
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from netprobe.probe.agent import kernel_stamps
 from netprobe.probe.agent.collective import tasks as collective_tasks
 from netprobe.probe.agent.goodput import flow_sender
 from netprobe.probe.agent.icmp import packets as icmp_packets
@@ -21,7 +22,7 @@ from netprobe.probe.agent.icmp import sender as icmp_sender
 from netprobe.probe.agent.path import scapy_probes
 from netprobe.probe.agent.path.scapy_probes import ScapyPathSocket
 from netprobe.probe.agent.path.udp_probes import EXPIRED, TOO_BIG, UNREACHABLE, Outcome, PathSocket
-from netprobe.probe.agent.stamp import packet, stamping
+from netprobe.probe.agent.stamp import packet
 from netprobe.probe.agent.stamp import sender as stamp_sender
 from netprobe.probe.agent.stamp.packet import Reply
 from netprobe.probe.agent.stamp.readings import LEAST_READINGS, SeriesReadings
@@ -74,14 +75,14 @@ class Closed:
 @pytest.mark.parametrize("fails", ["connect", "setblocking"])
 def test_a_series_that_cannot_begin_closes_its_socket(monkeypatch: pytest.MonkeyPatch, fails: str) -> None:
     sock = Closed(fails)
-    monkeypatch.setattr(stamping, "udp_socket", lambda _address: sock)
+    monkeypatch.setattr(kernel_stamps, "udp_socket", lambda _address: sock)
     monkeypatch.setattr(stamp_sender, "bind_source", lambda *_arguments: None)
     probing = Probing(count=5, interval_ns=MS, timeout_ns=MS, best="kernel")
     with pytest.raises(OSError):
         Series("10.0.0.2", 9, "10.0.0.1", TOKEN, 7, probing)
     assert sock.closed
     sock = Closed("connect")
-    monkeypatch.setattr(stamping, "udp_socket", lambda _address: sock)
+    monkeypatch.setattr(kernel_stamps, "udp_socket", lambda _address: sock)
     with pytest.raises(OSError):
         PathSocket("10.0.0.2", 9, "10.0.0.1", TOKEN, 7)
     assert sock.closed

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from netprobe.probe.agent import archive, dial, identity, tasks
+from netprobe.probe.agent import archive, dial, identity, kernel_stamps, tasks
 from netprobe.probe.agent.goodput import thread_use
 from netprobe.probe.agent.messages import MAX_PROBES, MIN_INTERVAL_NS
-from netprobe.probe.agent.stamp import reply_rate, stamping
+from netprobe.probe.agent.stamp import reply_rate
 from netprobe.probe.agent.stamp import tasks as stamp_tasks
 from netprobe.probe.agent.stamp.reply_rate import ReplyRate
 
@@ -54,13 +54,17 @@ class Queue:
 
 
 def test_a_stamp_is_seconds_and_nanoseconds_of_its_own_kind() -> None:
-    assert stamping.kernel_stamp([stamp(1_700_000_000, 123)]) == 1_700_000_000_000_000_123
-    assert stamping.kernel_stamp([(0, 8, bytes(12)), stamp(1, 2)]) == 1_000_000_002
-    assert stamping.kernel_stamp([]) == stamping.kernel_stamp([(int(socket.SOL_SOCKET), 37, bytes(15))]) == 0
+    assert kernel_stamps.kernel_stamp([stamp(1_700_000_000, 123)]) == 1_700_000_000_000_000_123
+    assert kernel_stamps.kernel_stamp([(0, 8, bytes(12)), stamp(1, 2)]) == 1_000_000_002
     assert (
-        stamping.kernel_stamp([(int(socket.SOL_SOCKET), 29, struct.pack("@ll", 1, 2))]) == 0
+        kernel_stamps.kernel_stamp([])
+        == kernel_stamps.kernel_stamp([(int(socket.SOL_SOCKET), 37, bytes(15))])
+        == 0
+    )
+    assert (
+        kernel_stamps.kernel_stamp([(int(socket.SOL_SOCKET), 29, struct.pack("@ll", 1, 2))]) == 0
     )  # SO_TIMESTAMP
-    assert stamping.kernel_stamp([(0, 37, struct.pack("@ll", 1, 2))]) == 0
+    assert kernel_stamps.kernel_stamp([(0, 37, struct.pack("@ll", 1, 2))]) == 0
 
 
 def test_a_departure_has_the_number_of_its_send() -> None:
@@ -71,10 +75,10 @@ def test_a_departure_has_the_number_of_its_send() -> None:
         [stamp(8, 9), error_of(10, ipv6=True)],
     )
     # An ICMP error and an entry without a stamp are skipped.
-    assert stamping.read_transmit_stamp(queue) == (7, 5_000_000_006)  # type: ignore[arg-type]
-    assert stamping.read_transmit_stamp(queue) == (10, 8_000_000_009)  # type: ignore[arg-type]
-    assert stamping.read_transmit_stamp(queue) is None  # type: ignore[arg-type]
-    assert stamping.read_transmit_stamp(Queue([stamp(5, 6), error_of(7, origin=2)])) is None  # type: ignore[arg-type]
+    assert kernel_stamps.read_transmit_stamp(queue) == (7, 5_000_000_006)  # type: ignore[arg-type]
+    assert kernel_stamps.read_transmit_stamp(queue) == (10, 8_000_000_009)  # type: ignore[arg-type]
+    assert kernel_stamps.read_transmit_stamp(queue) is None  # type: ignore[arg-type]
+    assert kernel_stamps.read_transmit_stamp(Queue([stamp(5, 6), error_of(7, origin=2)])) is None  # type: ignore[arg-type]
 
 
 def test_the_best_level_that_the_kernel_grants() -> None:
@@ -86,7 +90,7 @@ def test_the_best_level_that_the_kernel_grants() -> None:
     ):  # fmt: skip
         queue = Queue()
         queue.refuses = refuses
-        assert stamping.enable(queue, best) == level  # type: ignore[arg-type]
+        assert kernel_stamps.enable(queue, best) == level  # type: ignore[arg-type]
         assert (flags is None) == (level == "user")
         if flags is not None:  # the counter begins again, then the flags
             assert queue.options[-2:] == [(socket.SOL_SOCKET, 37, 0), (socket.SOL_SOCKET, 37, flags)]
@@ -96,14 +100,14 @@ def test_the_best_level_that_the_kernel_grants() -> None:
 
 def test_a_hop_limit_is_that_of_its_kind() -> None:
     told = struct.pack("@i", 63)
-    assert stamping.hop_limit([(0, 2, told)]) == stamping.hop_limit([(41, 52, told)]) == 63
-    assert stamping.hop_limit([(0, 8, told)]) == stamping.hop_limit([]) == 0
+    assert kernel_stamps.hop_limit([(0, 2, told)]) == kernel_stamps.hop_limit([(41, 52, told)]) == 63
+    assert kernel_stamps.hop_limit([(0, 8, told)]) == kernel_stamps.hop_limit([]) == 0
 
 
 @pytest.mark.parametrize(("address", "level", "option"), [("127.0.0.1", 0, 2), ("::1", 41, 16)])
 def test_probes_have_the_largest_time_to_live(address: str, level: int, option: int) -> None:
     try:
-        sock = stamping.udp_socket(address)
+        sock = kernel_stamps.udp_socket(address)
     except OSError:
         pytest.skip("no such family here")
     assert sock.getsockopt(level, option) == 255  # RFC 8762, section 4.2

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from netprobe.probe.agent import pacing
-from netprobe.probe.agent.stamp import packet, stamping
+from netprobe.probe.agent import kernel_stamps, pacing
+from netprobe.probe.agent.stamp import packet
 from netprobe.probe.agent.stamp import sender as stamp_sender
 from netprobe.probe.agent.stamp.packet import Reply
 from netprobe.probe.agent.stamp.readings import LEAST_READINGS, SeriesReadings, p10_ranks
@@ -56,7 +56,7 @@ def ran(
     """The result of a series, and how many packets it sent in all."""
     wire = Wire(probing(noise_ns, lose, method))  # type: ignore[arg-type]
     wire.stand_in(monkeypatch, stamp_sender, pacing)
-    monkeypatch.setattr(stamping, "udp_socket", lambda _address: wire)
+    monkeypatch.setattr(kernel_stamps, "udp_socket", lambda _address: wire)
     monkeypatch.setattr(stamp_sender, "bind_source", lambda *_arguments: None)
     probing_ = Probing(
         count=count, interval_ns=SPACING, timeout_ns=10**9, best="kernel", precision_ns=precision

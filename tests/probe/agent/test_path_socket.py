@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from netprobe.probe.agent import kernel_stamps
 from netprobe.probe.agent.path import mtu as mtu_search
 from netprobe.probe.agent.path import tasks as path_tasks
 from netprobe.probe.agent.path import udp_probes
@@ -25,7 +26,7 @@ from netprobe.probe.agent.path.udp_probes import (
     PathSocket,
     read_error,
 )
-from netprobe.probe.agent.stamp import packet, stamping
+from netprobe.probe.agent.stamp import packet
 
 TOKEN = bytes(range(16))
 MS = 10**6
@@ -116,7 +117,7 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
     made = Kernel()
     monkeypatch.setattr(udp_probes, "time", made)
     monkeypatch.setattr(udp_probes, "select", SimpleNamespace(poll=made.poll, POLLIN=1))
-    monkeypatch.setattr(stamping, "udp_socket", lambda _address: made)
+    monkeypatch.setattr(kernel_stamps, "udp_socket", lambda _address: made)
     monkeypatch.setattr(udp_probes, "bind_source", lambda *_arguments: None)
     return made
 

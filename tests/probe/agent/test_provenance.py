@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from netprobe.probe.agent import pacing, tcp_connect
+from netprobe.probe.agent import kernel_stamps, pacing, tcp_connect
 from netprobe.probe.agent.icmp import packets as icmp_packets
 from netprobe.probe.agent.icmp import sender as icmp_sender
-from netprobe.probe.agent.stamp import packet, stamping
+from netprobe.probe.agent.stamp import packet
 from netprobe.probe.agent.stamp import sender as stamp_sender
 from netprobe.probe.agent.stamp.reflector import Reflector
 from netprobe.probe.agent.stamp.sender import Probing, Series
@@ -54,7 +54,7 @@ def reflecting(t2_method: int = SOFTWARE, t3_method: int = SOFTWARE) -> Callable
 
 def stamp_series(monkeypatch: pytest.MonkeyPatch, wire: Wire, best: str = "kernel") -> dict[str, Any]:
     wire.stand_in(monkeypatch, stamp_sender, pacing)
-    monkeypatch.setattr(stamping, "udp_socket", lambda _address: wire)
+    monkeypatch.setattr(kernel_stamps, "udp_socket", lambda _address: wire)
     monkeypatch.setattr(stamp_sender, "bind_source", lambda *_arguments: None)
     probing = Probing(count=COUNT, interval_ns=1000 * US, timeout_ns=10**9, best=best)
     return Series("10.0.0.2", 9, "10.0.0.1", TOKEN, 7, probing).run()
@@ -118,7 +118,7 @@ def test_t3_is_the_kernels_stamp_where_the_next_reply_says_so(
     known = {0: 1_234_567_890_123_456_789, 2: 1_234_567_890_123_999_999}
     waiting = dict(known)
     monkeypatch.setattr(
-        "netprobe.probe.agent.stamp.reflector.stamping.read_transmit_stamp",
+        "netprobe.probe.agent.stamp.reflector.kernel_stamps.read_transmit_stamp",
         lambda _sock: (
             ((number := next(iter(waiting), None)) is not None and (number, waiting.pop(number))) or None
         ),

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from netprobe.probe.agent import pacing
+from netprobe.probe.agent import kernel_stamps, pacing
 from netprobe.probe.agent.icmp import packets as icmp_packets
 from netprobe.probe.agent.icmp import sender as icmp_sender
-from netprobe.probe.agent.stamp import packet, stamping
+from netprobe.probe.agent.stamp import packet
 from netprobe.probe.agent.stamp import sender as stamp_sender
 from netprobe.probe.agent.stamp.sender import Probing, Series
 from tests.probe.agent.wire import US, WALL, Wire
@@ -64,7 +64,7 @@ class EchoCourse(Course):
 
 def stamp_run(monkeypatch: pytest.MonkeyPatch, wire: Course, best: str = "kernel", **more: Any) -> Any:
     wire.stand_in(monkeypatch, stamp_sender, pacing)
-    monkeypatch.setattr(stamping, "udp_socket", lambda _address: wire)
+    monkeypatch.setattr(kernel_stamps, "udp_socket", lambda _address: wire)
     monkeypatch.setattr(stamp_sender, "bind_source", lambda *_arguments: None)
     values = {"count": COUNT, "interval_ns": SPACING, "timeout_ns": TIMEOUT, "best": best, **more}
     result = Series("10.0.0.2", 9, "10.0.0.1", TOKEN, 7, Probing(**values)).run()

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netprobe.core.errors import DocumentError, InputError, OutputExistsError
+from netprobe.pipeline.resuming.killed_scan import continued_measuring
 from netprobe.pipeline.scanning.measuring import parse_measuring, phases_for
-from netprobe.pipeline.scanning.resuming import continued_measuring
 from netprobe.probe.methods.stamp import Stamp
 from netprobe.probe.records.journal import Journal, JournalRecord, read_journal
 from netprobe.probe.records.options import ScanOptions

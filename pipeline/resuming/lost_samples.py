@@ -10,12 +10,10 @@ from netprobe.core.documents.matrix import SideFile
 from netprobe.core.documents.scan import SamplesFile, Scan
 from netprobe.core.units import count
 from netprobe.pipeline import files
+from netprobe.pipeline.scanning.scan import LOST
 from netprobe.probe.records.journal import JournalRecord
 from netprobe.probe.records.matrices import in_order, sample_table
 from netprobe.probe.records.visits import VisitResult
-
-LOST = "the samples are lost"
-"""How the warning begins that a scan without samples has."""
 
 
 def samples_missing(scan: Scan, folder: Path) -> bool:

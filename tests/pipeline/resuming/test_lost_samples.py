@@ -16,8 +16,8 @@ from netprobe.core.documents.document import load_document
 from netprobe.core.documents.matrix import SideFile
 from netprobe.core.documents.scan import Scan
 from netprobe.pipeline import files
+from netprobe.pipeline.resuming.killed_scan import find_earlier
 from netprobe.pipeline.scanning import scan as scanning
-from netprobe.pipeline.scanning.resuming import find_earlier
 from netprobe.probe.records.result import ScanOutcome
 
 SCAN = [

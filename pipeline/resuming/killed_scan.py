@@ -14,8 +14,8 @@ from netprobe.core.errors import DocumentError, InputError
 from netprobe.core.hosts import Host
 from netprobe.core.units import count
 from netprobe.pipeline import files
+from netprobe.pipeline.resuming.lost_samples import samples_missing
 from netprobe.pipeline.scanning.measuring import Measuring, parse_measuring
-from netprobe.pipeline.scanning.restoring import samples_missing
 from netprobe.probe.records.journal import JournalRecord, read_journal
 from netprobe.probe.records.options import ScanOptions
 from netprobe.probe.records.visits import RTT

@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from netprobe.plan.search import moves, ring_list
+from netprobe.plan.search import improve_ring, ring_list
 from netprobe.plan.search.construct import padded
 from netprobe.plan.search.ring_list import HIGH, KICKS, LOW, RANDOM, SUMMED, TOTAL, WAITING, Ring
 from tests.properties import examples
 
 Units = NDArray[np.int64]
 MOVES: tuple[Callable[[Ring, int], bool], ...] = (
-    moves.two_opt_after,
-    moves.two_opt_before,
-    moves.move_segment,
-    moves.exchange_after,
+    improve_ring.two_opt_after,
+    improve_ring.two_opt_before,
+    improve_ring.move_segment,
+    improve_ring.exchange_after,
 )
 
 
@@ -112,7 +112,7 @@ def test_where_no_host_has_a_move_no_ring_of_the_neighbourhood_costs_less() -> N
         before = -1
         while before != ring.state[TOTAL]:
             before = ring.state[TOTAL]
-            moves.improve_all(ring)
+            improve_ring.improve_all(ring)
             assert ring.state[WAITING] == 0
         order = order_of(ring)
         assert not any(move(ring, host) for move in MOVES for host in order)
@@ -131,7 +131,7 @@ def test_a_segment_turned_round_finds_its_place_beside_a_near_host() -> None:
         cost = made_costs(10, seed, directed=directed)
         ring = made_ring(cost, seed)
         order = order_of(ring)
-        found = {host for host in order if moves.move_segment(made_ring(cost, seed), host)}
+        found = {host for host in order if improve_ring.move_segment(made_ring(cost, seed), host)}
         wanted = set()
         for low, length in itertools.product(range(10), (1, 2, 3)):
             high = low + length - 1
@@ -174,8 +174,8 @@ def test_two_hops_are_replaced_from_either_of_their_ends() -> None:
             if high < 9:
                 into |= {first} if cost[q, first] < cost[p, first] else set()
                 into |= {q} if cost[first, q] < cost[last, q] else set()
-        after = {host for host in order if moves.two_opt_after(made_ring(cost, seed), host)}
-        before = {host for host in order if moves.two_opt_before(made_ring(cost, seed), host)}
+        after = {host for host in order if improve_ring.two_opt_after(made_ring(cost, seed), host)}
+        before = {host for host in order if improve_ring.two_opt_before(made_ring(cost, seed), host)}
         assert (after, before) == (out, into)
 
 
@@ -183,8 +183,10 @@ def test_every_hundredth_kick_begins_with_a_turn(monkeypatch: pytest.MonkeyPatch
     """Segments never span the ends of the list, so those are moved on now and then."""
     turned = []
     ring = made_ring(made_costs(12, 4, directed=True), 4)
-    monkeypatch.setattr(moves, "turn", lambda _ring, places: turned.append((ring.state[KICKS], places)))
-    moves.search(ring, 350, -1)
+    monkeypatch.setattr(
+        improve_ring, "turn", lambda _ring, places: turned.append((ring.state[KICKS], places))
+    )
+    improve_ring.search(ring, 350, -1)
     assert [kick for kick, _ in turned] == [100, 200, 300]
     assert all(1 <= places < 12 for _, places in turned)
 
@@ -216,13 +218,13 @@ def test_a_kick_changes_the_places_of_three_segments_and_no_direction(
     cost = made_costs(size, seed, directed=directed)
     ring = made_ring(cost, seed)
     before = order_of(ring)
-    moves.kick(ring)
+    improve_ring.kick(ring)
     check_books(ring, cost)
     after = order_of(ring)
     hops, were = ({*zip(o, np.roll(o, -1).tolist(), strict=True)} for o in (after, before))
     # Four hops at most are new, three where a segment ends up where it was; the host at place 0 stays.
     assert after[0] == before[0] and len(hops - were) in (3, 4)
-    longest = max(1, min(moves.LONGEST_KICK, (size - 2) // 3))
+    longest = max(1, min(improve_ring.LONGEST_KICK, (size - 2) // 3))
     places = [at for at in range(size) if before[at] != after[at]]
     assert places[-1] - places[0] + 1 <= 3 * longest
     waiting = set(ring.ring[4 * size : 4 * size + ring.state[WAITING]])
@@ -235,7 +237,7 @@ def test_kicks_reach_every_place_and_every_length() -> None:
     firsts, spans = set(), set()
     for _ in range(600):
         before = order_of(ring)
-        moves.kick(ring)
+        improve_ring.kick(ring)
         after = order_of(ring)
         places = [at for at in range(14) if before[at] != after[at]]
         firsts.add(places[0])
@@ -265,20 +267,20 @@ def test_a_search_ends_at_what_is_enough_and_never_leaves_a_better_ring() -> Non
     for directed in (False, True):
         cost = made_costs(30, 7, directed=directed)
         ring, other = made_ring(cost, 3), made_ring(cost, 3)
-        moves.improve_all(ring)
-        moves.improve_all(other)
+        improve_ring.improve_all(ring)
+        improve_ring.improve_all(other)
         totals = [ring.state[TOTAL]]
         for _ in range(150):
-            assert moves.search(ring, 1, -1) == 1
+            assert improve_ring.search(ring, 1, -1) == 1
             check_books(ring, cost)
             totals.append(ring.state[TOTAL])
         assert totals == sorted(totals, reverse=True) and totals[-1] < totals[0]
         assert ring.state[KICKS] == 150
         # The first total that is enough ends it, before another kick.
         enough = totals[60]
-        made = moves.search(other, 150, enough)
+        made = improve_ring.search(other, 150, enough)
         assert made == next(at for at, one in enumerate(totals) if one <= enough)
-        assert moves.search(other, 150, enough) == 0
+        assert improve_ring.search(other, 150, enough) == 0
     small = made_ring(made_costs(7, 1, directed=True), 1)
-    assert moves.search(small, 5, -1) == 0
-    assert moves.search(made_ring(made_costs(8, 1, directed=True), 1), 5, -1) == 5
+    assert improve_ring.search(small, 5, -1) == 0
+    assert improve_ring.search(made_ring(made_costs(8, 1, directed=True), 1), 5, -1) == 5
