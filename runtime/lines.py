@@ -115,6 +115,7 @@ class Lines:
                         wire += perf_counter() - began
         except RuntimeError as error:
             took = perf_counter() - began
+            works.clear()  # they would hold the connections open, and this frame lives as long as the error
             raise self._fault(message, error, took) from None
         return {"copy": 0.0, "wire": wire, "reduce": reduce, "wait": wait}
 

@@ -127,7 +127,7 @@ def test_a_signal_reaches_all_and_what_does_not_end_is_killed(plan: str, tmp_pat
         f'cd {shlex.quote(str(tmp_path))}\n[ "$RANK" = 1 ] && trap "" INT TERM || trap "exit 9" INT TERM\n'
         "echo $$ >pid$RANK; while :; do sleep 0.05; done\n"
     )
-    argv = ["launch", plan, "--via", VIA, "--grace", "0.5", "--", "sh", str(job)]
+    argv = ["launch", plan, "--via", VIA, "--grace", "2", "--", "sh", str(job)]
     pids = [tmp_path / f"pid{rank}" for rank in range(3)]
     with subprocess.Popen([sys.executable, "-m", "netprobe", *argv]) as running:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from netprobe.core.documents.schedule_plan import SchedulePlan
@@ -45,7 +46,7 @@ def executor_for(recipe: tuple[Any, ...], message_bytes: int, window: int) -> An
     made = _KEPT.get(ranks)
     if made is None:
         first = plan_of(build("chunked-ring", ranks, channels=CHANNELS))
-        made = _KEPT[ranks] = Executor(first, GROUPS[ranks], timeout_s=20)
+        made = _KEPT[ranks] = Executor(first, GROUPS[ranks], timeout_s=100)
     made.switch(plan)
     made._settings = settings
     return made
@@ -114,10 +115,14 @@ def all_reduce_with(rank: int, change: str, plan: SchedulePlan, victim: int, tim
     import torch
 
     from netprobe.core.errors import RankLostError
+    from netprobe.runtime import faults
     from netprobe.runtime.executor import Executor
 
-    executor = Executor(plan, timeout_s=timeout_s)
+    executor = Executor(plan, timeout_s=100)  # until all are there
     executor.all_reduce(torch.ones(1000))
+    # Ranks that wait for a stopped one give up within seconds of each other where the machine is busy.
+    faults.LISTEN_S = min(timeout_s / 2, 3.0)
+    executor._lines._timeout, executor._lines._timeout_s = timedelta(seconds=timeout_s), timeout_s
     if rank == victim:
         how, _, at = change.partition(" ")
         left = [int(at or 0)]
@@ -163,7 +168,7 @@ def train(rank: int, plan: Any, kind: str) -> list[float]:
         )
         if hooked:
             if kind not in _KEPT:
-                _KEPT[kind] = ddp_hook(plan, group, timeout_s=20)
+                _KEPT[kind] = ddp_hook(plan, group, timeout_s=100)
             wrapped.register_comm_hook(*_KEPT[kind])
         return wrapped
 
@@ -196,13 +201,13 @@ def refusals(rank: int, plan: Any, names: list[str]) -> tuple[str, tuple[int, ..
     group = GROUPS[len(names)]
     try:
         try:
-            Executor(plan, group, timeout_s=20)
+            Executor(plan, group, timeout_s=100)
             said, ranks = "", ()
         except InputError as error:
             said, ranks = type(error).__name__, getattr(error, "ranks", ())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            _, hook = ddp_hook(plan, group, fallback=True, timeout_s=20)
+            _, hook = ddp_hook(plan, group, fallback=True, timeout_s=100)
         return said, ranks, hook.__name__ == "allreduce_hook"
     finally:
         del os.environ["NETPROBE_HOST"]

@@ -9,6 +9,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from netprobe.plan.schedule.builders import ALGORITHMS, build
 from netprobe.plan.schedule.program import compile_schedule
 from netprobe.plan.schedule.schedule import Schedule
+from netprobe.probe.agent.collective import run as interpreting
 from netprobe.probe.agent.collective import tasks as collective
 from netprobe.probe.agent.collective.links import HELLO, Meeting
 from netprobe.probe.agent.collective.program import MAX_ACTIONS, RankProgram
@@ -206,14 +208,37 @@ def test_no_bytes_of_a_peer_break_the_interpreter(noise: bytes, after_barrier: b
         assert str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_a_silent_peer_costs_the_limit_and_no_more(alone: tuple[Interpreter, socket.socket]) -> None:
-    with pytest.raises(CollectiveError, match="not all members came to the barrier"):
-        run_alone(alone[0], 0.05)
+class WhenIdle:
+    """A poll object whose clock goes on where nothing is left to do: what can be done is done on any machine."""
+
+    def __init__(self, real: Any) -> None:
+        self.real, self.now = real, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.real, name)
+
+    def poll(self, _limit_ms: int) -> Any:
+        found = self.real.poll(0)
+        self.now += not found
+        return found
+
+
+def test_a_silent_peer_costs_the_limit_and_no_more(
+    alone: tuple[Interpreter, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
     one, peer = alone
+    idle: Any = WhenIdle(one.poll)
+    one.poll = idle
+    monkeypatch.setattr(interpreting, "time", SimpleNamespace(monotonic_ns=lambda: idle.now))
+    own = loaded(build("chunked-ring", 2), 0, [0, 1], 0, 2)
+    with pytest.raises(CollectiveError, match="not all members came to the barrier"):
+        one.run([own], [], 5)
+    assert idle.now == 6
     one.repetition = 0
     peer.sendall(barrier())
-    with pytest.raises(CollectiveError, match="2 of 6 actions|3 of 6 actions|4 of 6 actions"):
-        run_alone(one, 0.3)
+    with pytest.raises(CollectiveError, match="4 of 6 actions"):
+        one.run([own], [], 10)
+    assert idle.now == 11
 
 
 def test_strangers_get_nothing_and_cost_nothing() -> None:

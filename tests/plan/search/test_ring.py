@@ -162,7 +162,7 @@ def test_the_search_keeps_its_books(directed: bool) -> None:
 @pytest.mark.slow
 def test_compiled_and_plain_give_the_same_ring() -> None:
     """The one test that compiles: both objectives and both kinds of costs in one process, from numba's cache or not."""
-    if compiled_kernels(moves) is None:
+    if compiled_kernels(improve_ring) is None:
         pytest.skip("numba cannot be used here: the compiled kernels are not there to compare")
     for directed, objective in itertools.product((False, True), OBJECTIVES):
         cost, _ = rack_fleet((9, 20, 13, 8), 4, noise=0.2, directed=directed)

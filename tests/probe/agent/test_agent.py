@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shutil
 import signal
@@ -14,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from netprobe.probe.agent import messages
+from netprobe.probe.agent import main, messages
 from netprobe.probe.launchers import bootstrap
 from netprobe.probe.launchers.bootstrap import READY, STAGE0, agent_archive, new_payload
 from tests.probe.conftest import AgentProcess
@@ -115,17 +117,28 @@ def test_the_lease_ends_an_agent_whose_controller_falls_silent(start_agent: Star
     assert agent.child.wait(60) == -signal.SIGALRM
 
 
-@pytest.mark.slow
-def test_the_lease_is_renewed_by_pings(start_agent: StartAgent) -> None:
-    agent = start_agent(lease_s=1.5)
-    probe(agent, open_port(agent), 3500)  # takes more than two leases
-    kind = None
-    while kind != messages.SAMPLES_FRAME:
-        agent.send({"type": "ping", "id": 7})
-        kind, body = next(agent.frames)
-        if kind == messages.JSON_FRAME:
-            assert messages.parse_json(body) == {"type": "pong", "id": 7}
-    assert agent.child.poll() is None
+def test_the_lease_is_renewed_by_every_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process, with a timer that is written down: an agent that slept through it would be ended."""
+    renewed: list[tuple[int, float]] = []
+    ended: list[int] = []
+    answers, sink = os.pipe()
+    served = main.Agent(-1, sink)
+    served.lease_s = 7.5
+    monkeypatch.setattr(signal, "setitimer", lambda *timer: renewed.append(timer))
+    monkeypatch.setattr(os, "_exit", ended.append)
+    said = [
+        {"type": "ping", "id": 7},
+        {"type": "probe", "id": 2},
+        {"type": "ping", "id": 8},
+        {"type": "quit"},
+    ]
+    served._read((messages.JSON_FRAME, json.dumps(one).encode()) for one in said)
+    assert renewed == [(signal.ITIMER_REAL, 7.5)] * 4 and ended == [0]
+    assert served.tasks.get_nowait() == said[1] and served.tasks.empty()
+    frames = messages.FrameBuffer().feed(os.read(answers, 1000))
+    assert [messages.parse_json(body) for _, body in frames] == [{"type": "pong", "id": i} for i in (7, 8)]
+    os.close(answers)
+    os.close(sink)
 
 
 def test_an_agent_answers_an_unknown_task_and_lives(start_agent: StartAgent) -> None:

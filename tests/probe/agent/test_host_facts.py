@@ -160,6 +160,7 @@ def test_a_programs_first_line_within_its_time(tmp_path: Any, monkeypatch: pytes
         path.chmod(0o755)
 
     monkeypatch.setenv("PATH", f"relative:{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(audit, "PROGRAM_TIMEOUT_S", 60.0)
     script('echo "  prog 1.2 $1 $LC_ALL "; echo more; echo bad >&2; exec sleep 60')
     assert audit._first_line(("prog", "--version")) == "prog 1.2 --version C"
     script("echo on the error output >&2")

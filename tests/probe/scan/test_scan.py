@@ -171,7 +171,9 @@ class Watch:
     ("number", "reason"), [(signal.SIGKILL, "the agent ended"), (signal.SIGSTOP, "the agent hangs")]
 )
 def test_an_agent_that_dies_or_hangs_costs_its_own_cells(number: signal.Signals, reason: str) -> None:
-    options = ScanOptions(probes_per_visit=20, interval_s=0.0005, timeout_s=0.2, lease_s=4)
+    # Half a lease without an answer is a hang: what is killed is noticed without one.
+    lease_s = 60.0 if number == signal.SIGKILL else 8.0
+    options = ScanOptions(probes_per_visit=20, interval_s=0.0005, timeout_s=1.0, lease_s=lease_s)
     watch = Watch(2, lambda: os.kill(agents_of(os.getpid())[0], number))
     scan = run_scan(hosts_named("a", "b", "c", "d"), LocalLauncher(), options, on_event=watch).scan
     assert scan.status == "partial" and [event.reason.startswith(reason) for event in watch.failed] == [True]
@@ -260,14 +262,14 @@ def test_stopping_in_the_middle_of_the_start_leaves_no_process() -> None:
 
 @pytest.fixture
 def start_scan(tmp_path: Path) -> Iterator[Callable[[], tuple[subprocess.Popen[str], list[int], Path]]]:
-    """Starts a scan of ten rounds of half a second in another process and waits for the first of them."""
+    """Starts a scan of ten rounds of one and a half seconds in another process and waits for the first of them."""
     started: list[subprocess.Popen[str]] = []
 
     def start() -> tuple[subprocess.Popen[str], list[int], Path]:
         script = Path(__file__).parent.with_name("scan_process.py")
         journal = tmp_path / "journal"
         running = subprocess.Popen(
-            [sys.executable, str(script), str(journal), "6", "0.01"], stdout=subprocess.PIPE, text=True
+            [sys.executable, str(script), str(journal), "6", "0.03"], stdout=subprocess.PIPE, text=True
         )
         started.append(running)
         assert running.stdout is not None

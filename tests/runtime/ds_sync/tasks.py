@@ -204,7 +204,7 @@ def die(rank: int, victim: int, how: int, overlap: bool) -> None:
 
     model = network(0)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    sync = trainer(rank, model, optimizer, plan_of([2, 1]), overlap=overlap, timeout_s=4)
+    sync = trainer(rank, model, optimizer, plan_of([2, 1]), overlap=overlap, timeout_s=8)
     for t in range(1000):
         if t == 2 and rank == victim:
             os.kill(os.getpid(), how)
