@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from rich.console import Console, ConsoleOptions
 from rich.table import Table
 
 from netprobe.core.documents.ds_sync_plan import DsSyncPlan
@@ -14,32 +15,53 @@ from netprobe.plan.auto.choice import Range
 from netprobe.plan.auto.predicting import Tried
 from netprobe.report.terminal import fold_names
 
-ROWS_SHOWN = 24
+ROWS_SHOWN = 12
+_WIDEST = 1000
+"""Columns of a terminal on which everything has room."""
 _COLUMNS = ("candidate", "pieces", "time", "interval", "steps", "wire", "across", "busiest")
 _LEFT = frozenset({"candidate", "busiest"})
+_LEAST_FIRST = ("pieces", "wire", "steps", "busiest", "across", "interval")
+"""Columns in the order in which a narrow terminal goes without them."""
 
 
-def tried_table(tried: Sequence[Tried], size_bytes: int, *, timed: bool = True) -> Table:
-    """One row per candidate, the chosen one first. Without ``timed`` no times: nothing says what bytes take."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    shown = [
-        name
-        for name in _COLUMNS
-        if (timed or name not in ("time", "interval", "busiest"))
-        and (name != "interval" or any(_interval(one.prediction) for one in tried))
-    ]
-    for name in shown:
-        # Words wrap, figures do not.
-        first = name == "candidate"
-        table.add_column(
-            name, justify="left" if name in _LEFT else "right", overflow="fold", no_wrap=not first
-        )
-    for one in tried[:ROWS_SHOWN]:
-        cells = _cells(one, size_bytes)
-        table.add_row(*(cells[name] for name in shown))
-    if len(tried) > ROWS_SHOWN:
-        table.add_row(f".. and {len(tried) - ROWS_SHOWN} more", *[""] * (len(shown) - 1))
-    return table
+class TriedTable:
+    """One row per candidate, the chosen one first. Without ``timed`` no times: nothing says what bytes take.
+
+    On a narrow terminal the columns that say least are left out, rather than words broken into pieces.
+    """
+
+    def __init__(self, tried: Sequence[Tried], size_bytes: int, *, timed: bool = True) -> None:
+        """``tried``: the chosen one first."""
+        self._rows = [_cells(one, size_bytes) for one in tried[:ROWS_SHOWN]]
+        self._left_out = len(tried) - len(self._rows)
+        self._columns = [
+            name
+            for name in _COLUMNS
+            if (timed or name not in ("time", "interval", "busiest"))
+            and (name != "interval" or any(_interval(one.prediction) for one in tried))
+        ]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
+        """The table, as wide as there is room for."""
+        columns, wide = list(self._columns), options.update(max_width=_WIDEST)
+        for name in (*_LEAST_FIRST, None):
+            table = self._table(columns)
+            if name is None or console.measure(table, options=wide).maximum <= options.max_width:
+                yield table
+                return
+            columns = [one for one in columns if one != name]
+
+    def _table(self, columns: Sequence[str]) -> Table:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for name in columns:
+            # Words wrap where even the fewest columns are too wide; figures do not.
+            left, first = name in _LEFT, name == "candidate"
+            table.add_column(name, justify="left" if left else "right", overflow="fold", no_wrap=not first)
+        for cells in self._rows:
+            table.add_row(*(cells[name] for name in columns))
+        if self._left_out:
+            table.add_row(f".. and {self._left_out} more (--json)", *[""] * (len(columns) - 1))
+        return table
 
 
 def _cells(one: Tried, size_bytes: int) -> dict[str, str]:

@@ -14,7 +14,7 @@ from netprobe.cli.commands.plan_two_level import two_level
 from netprobe.cli.help import Command
 from netprobe.cli.lazy import commands, or_default
 from netprobe.cli.options.algorithms import ALGORITHMS_LISTED
-from netprobe.cli.options.documents import MapArgument, document_at
+from netprobe.cli.options.documents import MapArgument, capacity_option, document_at, load_capacity
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption, next_lines
 from netprobe.cli.progress import working
 from netprobe.core.text import meant
@@ -60,12 +60,7 @@ ScanOption = Annotated[
 ]
 CapacityOption = Annotated[
     Path | None,
-    typer.Option(
-        "--capacity",
-        metavar="CAPACITY",
-        help="A capacity.json: predicts the time of a large buffer, and keeps the original order where that is faster.",
-        callback=document_at("capacity"),
-    ),
+    capacity_option("the time of a large buffer, by which the original order is kept where it is faster"),
 ]
 HeldOutOption = Annotated[
     bool | None,
@@ -119,7 +114,6 @@ def order(
     quiet: QuietOption = False,
 ) -> int:
     """Order the ranks for an algorithm of a collective."""
-    from netprobe.core.documents.capacity import Capacity
     from netprobe.core.documents.document import load_document
     from netprobe.core.documents.map import Map
     from netprobe.formats import input_files, load_hosts
@@ -135,8 +129,8 @@ def order(
     size_bytes = None if size is None else parse_size(size).bytes
     document = load_document(Map, map_file)
     original = load_hosts(hosts) if hosts is not None else None
-    measured = load_document(Capacity, capacity) if capacity is not None else None
-    inputs = [map_file, *(file for file in (scan, capacity) if file is not None)]
+    measured, rates = load_capacity(capacity, document, map_file.parent)
+    inputs = [map_file, *([] if scan is None else [scan]), *rates]
     inputs += input_files(hosts) if hosts is not None else []
     files.prepare_file(path, kind="plan", force=force, inputs=inputs)
     output = Output(json=json, quiet=quiet)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from netprobe.cli.options.documents import MapArgument
+from netprobe.cli.options.documents import MapArgument, load_capacity
 from netprobe.cli.options.schedules import (
     CapacityOption,
     HostsOption,
@@ -32,7 +32,6 @@ def choose(
     from netprobe.cli.options.numerics import load_numerics
 
     load_numerics()
-    from netprobe.core.documents.capacity import Capacity
     from netprobe.core.documents.document import load_document
     from netprobe.core.documents.map import Map
     from netprobe.formats import input_files, load_hosts
@@ -45,8 +44,8 @@ def choose(
         hosts=load_hosts(hosts) if hosts is not None else None, size_bytes=parse_size(size).bytes, seed=seed
     )
     document = load_document(Map, map_file)
-    measured = load_document(Capacity, capacity) if capacity is not None else None
-    inputs = [map_file, *([] if capacity is None else [capacity])]
+    measured, rates = load_capacity(capacity, document, map_file.parent)
+    inputs = [map_file, *rates]
     inputs += input_files(hosts) if hosts is not None else []
     files.prepare_file(path, kind="plan", force=force, inputs=inputs)
     output = Output(json=json, quiet=quiet)
@@ -55,9 +54,9 @@ def choose(
     files.save(planned.plan, path)
 
     if not (json or quiet):
-        from netprobe.report.schedule import ranges_text, schedule_text, tried_table, unknown_text
+        from netprobe.report.schedule import ranges_text, schedule_text, TriedTable, unknown_text
 
-        output.say(tried_table(planned.tried, request.size_bytes, timed=planned.decides), "")
+        output.say(TriedTable(planned.tried, request.size_bytes, timed=planned.decides), "")
         output.say(schedule_text(planned.plan), *ranges_text(planned.ranges))
         output.say(*unknown_text(planned.unknown), f"wrote {path}")
         output.say(f"{_headline(planned)}.")

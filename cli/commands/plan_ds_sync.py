@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from netprobe.cli.options.documents import MapArgument, document_at
+from netprobe.cli.options.documents import MapArgument, capacity_option, load_capacity
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
 from netprobe.cli.progress import working
 
@@ -19,12 +19,7 @@ def ds_sync(
     ] = None,
     capacity: Annotated[
         Path | None,
-        typer.Option(
-            "--capacity",
-            metavar="CAPACITY",
-            help="A capacity.json: tells contended links, and times.",
-            callback=document_at("capacity"),
-        ),
+        capacity_option("tells contended links, and times"),
     ] = None,
     contended: Annotated[
         list[str] | None,
@@ -39,7 +34,6 @@ def ds_sync(
     quiet: QuietOption = False,
 ) -> int:
     """Plan DS-Sync: which hosts average their parameters with which, iteration by iteration."""
-    from netprobe.core.documents.capacity import Capacity
     from netprobe.core.documents.document import load_document
     from netprobe.core.documents.map import Map
     from netprobe.pipeline import files
@@ -49,8 +43,8 @@ def ds_sync(
     path = out or files.plan_path(map_file.parent, "ds_sync", "ds-sync")
     request = DsSyncRequest(size_bytes=parse_size(size).bytes, contended=contended or None, seed=seed)
     document = load_document(Map, map_file)
-    measured = load_document(Capacity, capacity) if capacity is not None else None
-    inputs = [map_file, *([] if capacity is None else [capacity])]
+    measured, rates = load_capacity(capacity, document, map_file.parent)
+    inputs = [map_file, *rates]
     files.prepare_file(path, kind="plan", force=force, inputs=inputs)
     output = Output(json=json, quiet=quiet)
     with working(output, "planning"):

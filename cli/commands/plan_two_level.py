@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from netprobe.cli.options.documents import MapArgument
+from netprobe.cli.options.documents import MapArgument, load_capacity
 from netprobe.cli.options.schedules import (
     CapacityOption,
     HostsOption,
@@ -54,7 +54,6 @@ def two_level(
     from netprobe.cli.options.numerics import load_numerics
 
     load_numerics()
-    from netprobe.core.documents.capacity import Capacity
     from netprobe.core.documents.document import load_document
     from netprobe.core.documents.map import Map
     from netprobe.formats import input_files, load_hosts
@@ -72,8 +71,8 @@ def two_level(
         seed=seed,
     )
     document = load_document(Map, map_file)
-    measured = load_document(Capacity, capacity) if capacity is not None else None
-    inputs = [map_file, *([] if capacity is None else [capacity])]
+    measured, rates = load_capacity(capacity, document, map_file.parent)
+    inputs = [map_file, *rates]
     inputs += input_files(hosts) if hosts is not None else []
     files.prepare_file(path, kind="plan", force=force, inputs=inputs)
     output = Output(json=json, quiet=quiet)
@@ -82,9 +81,9 @@ def two_level(
     files.save(planned.plan, path)
 
     if not (json or quiet):
-        from netprobe.report.schedule import schedule_text, tried_table, unknown_text
+        from netprobe.report.schedule import schedule_text, TriedTable, unknown_text
 
-        output.say(tried_table(planned.tried, request.size_bytes, timed=planned.decides), "")
+        output.say(TriedTable(planned.tried, request.size_bytes, timed=planned.decides), "")
         from netprobe.report.headline import two_level_headline
 
         output.say(schedule_text(planned.plan), *unknown_text(planned.unknown), f"wrote {path}")

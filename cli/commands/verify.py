@@ -10,7 +10,7 @@ import typer
 
 from netprobe.cli.options.addresses import Addresses
 from netprobe.cli.options.algorithms import ALGORITHMS_LISTED
-from netprobe.cli.options.documents import MapOption, PlanArgument, document_at
+from netprobe.cli.options.documents import MapOption, PlanArgument, capacity_option, load_capacity
 from netprobe.cli.options.groups import grouped
 from netprobe.cli.options.launching import Reach, hinting
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
@@ -27,12 +27,7 @@ if TYPE_CHECKING:
 
 CapacityOption = Annotated[
     Path | None,
-    typer.Option(
-        "--capacity",
-        metavar="CAPACITY",
-        help="A capacity.json: predicts times, shared uplinks included.",
-        callback=document_at("capacity"),
-    ),
+    capacity_option("predicts times, shared uplinks included"),
 ]
 SizeOption = Annotated[
     str | None,
@@ -190,8 +185,6 @@ def verify(
 ) -> int:
     """Run the plan's order against another one on the hosts, and say which is faster."""
     from netprobe.cli.progress import ScanProgress
-    from netprobe.core.documents.capacity import Capacity
-    from netprobe.core.documents.document import load_document
     from netprobe.core.documents.plan import OrderPlan
     from netprobe.formats import input_files
     from netprobe.pipeline import files
@@ -204,13 +197,13 @@ def verify(
     options = ScanOptions(**reach.fields(), **addresses.fields())
     plan = load_runnable_plan(plan_file)
     verify_options = run.options(plan, seed)
-    measured = load_document(Capacity, capacity) if capacity is not None else None
+    measured, rates = load_capacity(capacity, plan, plan_file.parent)
     mapped = _map_of(plan, plan_file, map_, search=measured is not None)
     output = Output(json=json, quiet=quiet)
     if not isinstance(plan, OrderPlan):
         run.check_schedule()
         library = run.library(launcher, reach)
-        inputs = [plan_file, *filter(None, (map_, capacity)), *reach.inputs()]
+        inputs = [plan_file, *([] if map_ is None else [map_]), *rates, *reach.inputs()]
         inputs += [Path(run.against)] if Path(run.against).is_file() else []
         files.prepare_file(path, kind="verify", force=force, inputs=inputs)
         with ScanProgress(output) as progress, hinting(reach.via is None):
@@ -223,7 +216,7 @@ def verify(
     baseline = load_baseline(run.against)
     if not run.by_mpirun:
         launcher.check(plan.hosts)
-    inputs = [plan_file, *filter(None, (map_, capacity)), *reach.inputs()]
+    inputs = [plan_file, *([] if map_ is None else [map_]), *rates, *reach.inputs()]
     inputs += input_files(run.against) if baseline.hosts is not None else []
     files.prepare_file(path, kind="verify", force=force, inputs=inputs)
     request = VerifyRequest(

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from netprobe.core.documents.capacity import Capacity
+    from netprobe.core.documents.map import Map
+    from netprobe.core.documents.plan import OrderPlan
+    from netprobe.core.documents.schedule_plan import SchedulePlan
 
 
 def document_at(kind: str) -> Callable[[Path | None], Path | None]:
@@ -20,6 +26,44 @@ def document_at(kind: str) -> Callable[[Path | None], Path | None]:
         return find_document(value, kind)
 
     return found
+
+
+NO_CAPACITY = Path("none")
+"""What ``--capacity none`` gives: the capacities in the folder are left out."""
+
+
+def _capacity_at(value: Path | None) -> Path | None:
+    return NO_CAPACITY if value == NO_CAPACITY and not value.exists() else document_at("capacity")(value)
+
+
+def capacity_option(use: str) -> Any:
+    """``--capacity`` with what the command uses it for."""
+    return typer.Option(
+        "--capacity",
+        metavar="CAPACITY",
+        help=f"A capacity.json: {use} (found beside the map; none leaves it out).",
+        callback=_capacity_at,
+    )
+
+
+def load_capacity(
+    given: Path | None, of: Map | OrderPlan | SchedulePlan, folder: Path
+) -> tuple[Capacity | None, list[Path]]:
+    """The capacities that are named, else those of the map, or of the plan's map, in ``folder``; and their file.
+
+    Raises DocumentError for a file that was named and cannot be read.
+    """
+    from netprobe.core.documents.capacity import Capacity
+    from netprobe.core.documents.document import load_document
+    from netprobe.pipeline import files
+    from netprobe.pipeline.planning.predicting import capacity_beside
+
+    if given == NO_CAPACITY:
+        return None, []
+    if given is not None:
+        return load_document(Capacity, given), [given]
+    found = capacity_beside(of, folder)
+    return found, [] if found is None else [folder / files.CAPACITY]
 
 
 ScanArgument = Annotated[

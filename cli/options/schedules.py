@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from netprobe.cli.options.documents import document_at
+from netprobe.cli.options.documents import capacity_option
 
 OutOption = Annotated[
     Path | None, typer.Option("--out", "-o", help="File to write (plan.json in the map's folder).")
@@ -20,12 +20,7 @@ SizeOption = Annotated[
 ]
 CapacityOption = Annotated[
     Path | None,
-    typer.Option(
-        "--capacity",
-        metavar="CAPACITY",
-        help="A capacity.json: what hosts and uplinks carry. Without one goodput or latency decides, as far as it can.",
-        callback=document_at("capacity"),
-    ),
+    capacity_option("what hosts and uplinks carry"),
 ]
 
 

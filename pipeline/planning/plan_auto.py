@@ -200,7 +200,7 @@ def _reason(known: KnownNetwork, decision: Decision, tried: Sequence[Tried]) -> 
         ratio = base.time_s / own.time_s if own.time_s else 1.0
         return (
             f"{label}: {took}, {ratio:.2f}x as fast as {decision.baseline.label} ({seconds_text(base.time_s)}"
-            f"{range_text(base)}){_difference(own, base)}"
+            f"{range_text(base)}){_difference(own, base)}{_passed_over(decision, own, likely)}"
         )
     if decision.reason == "close":
         return f"{label} is kept: {took}, and nothing is more than 2 % faster"
@@ -208,6 +208,16 @@ def _reason(known: KnownNetwork, decision: Decision, tried: Sequence[Tried]) -> 
         return f"{label} is kept: {took}; whether another is faster is left open by what is known"
     other = f"{decision.likely.label} may be faster ({seconds_text(likely.time_s)}{range_text(likely)})"
     return f"{label} is kept: {took}; {other}, but what is known leaves it open"
+
+
+def _passed_over(decision: Decision, own: Prediction, likely: Prediction | None) -> str:
+    """The fastest by the readings, where it is not what was chosen: it is not surely faster, and takes a new order."""
+    if likely is None or decision.likely == decision.candidate or likely.time_s * (1 + CLOSE) >= own.time_s:
+        return ""
+    return (
+        f"; {decision.likely.label} may be faster ({seconds_text(likely.time_s)}{range_text(likely)}), "
+        "but not surely, and it changes the order"
+    )
 
 
 def _difference(own: Prediction, base: Prediction) -> str:

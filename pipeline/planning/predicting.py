@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from netprobe.core.documents.capacity import Capacity
 from netprobe.core.documents.document import check_same_hosts, load_document
 from netprobe.core.documents.map import Map
 from netprobe.core.documents.plan import OrderPlan, Plan
+from netprobe.core.documents.schedule_plan import SchedulePlan
 from netprobe.core.errors import DocumentError, InputError, NetprobeError
 from netprobe.core.hosts import plain_host
 from netprobe.pipeline import files
@@ -76,15 +78,36 @@ def map_next_to(plan: Plan, folder: Path) -> Map | None:
     return found if found.parent().sha256 in _maps_of(plan) else None
 
 
+def capacity_beside(of: Map | OrderPlan | SchedulePlan, folder: Path) -> Capacity | None:
+    """The capacities of a map, or of a plan's map, in ``folder`` under their usual name; None otherwise.
+
+    Nor are they there for a user who did not name them where they cannot predict what orders take.
+    """
+    path = folder / files.CAPACITY
+    maps = {of.parent().sha256} if isinstance(of, Map) else _maps_of(of)
+    if not maps or not path.is_file():
+        return None
+    try:
+        found = load_document(Capacity, path)
+    except NetprobeError:
+        return None
+    own = {parent.sha256 for parent in found.parents if parent.schema_.startswith("netprobe.map/")}
+    names = [h.name for h in of.hosts if h.name not in set(of.unplaced)] if isinstance(of, Map) else of.order
+    return found if own & maps and _has_rates_of(found, names) else None
+
+
 def _maps_of(plan: Plan) -> set[str]:
     return {parent.sha256 for parent in plan.parents if parent.schema_.startswith("netprobe.map/")}
 
 
 def has_all_rates(map_: Map, capacity: Capacity) -> bool:
     """Whether ``capacity`` can predict what orders of the hosts on the map take."""
-    placed = [host.name for host in map_.hosts if host.name not in set(map_.unplaced)]
+    return _has_rates_of(capacity, [host.name for host in map_.hosts if host.name not in set(map_.unplaced)])
+
+
+def _has_rates_of(capacity: Capacity, names: Sequence[str]) -> bool:
     try:
-        network_of(capacity, placed)
+        network_of(capacity, list(names))
     except InputError:
         return False
     return True
