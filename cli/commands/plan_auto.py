@@ -54,7 +54,7 @@ def choose(
     files.save(planned.plan, path)
 
     if not (json or quiet):
-        from netprobe.report.schedule import ranges_text, schedule_text, TriedTable, unknown_text
+        from netprobe.report.schedule import TriedTable, ranges_text, schedule_text, unknown_text
 
         output.say(TriedTable(planned.tried, request.size_bytes, timed=planned.decides), "")
         output.say(schedule_text(planned.plan), *ranges_text(planned.ranges))

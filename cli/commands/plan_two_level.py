@@ -81,7 +81,7 @@ def two_level(
     files.save(planned.plan, path)
 
     if not (json or quiet):
-        from netprobe.report.schedule import schedule_text, TriedTable, unknown_text
+        from netprobe.report.schedule import TriedTable, schedule_text, unknown_text
 
         output.say(TriedTable(planned.tried, request.size_bytes, timed=planned.decides), "")
         from netprobe.report.headline import two_level_headline

@@ -33,7 +33,10 @@ NO_CAPACITY = Path("none")
 
 
 def _capacity_at(value: Path | None) -> Path | None:
-    return NO_CAPACITY if value == NO_CAPACITY and not value.exists() else document_at("capacity")(value)
+    if value == NO_CAPACITY:
+        # A file of that name is meant where there is one.
+        return value.absolute() if value.exists() else NO_CAPACITY
+    return document_at("capacity")(value)
 
 
 def capacity_option(use: str) -> Any:

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from netprobe.cli.entry import run
-from netprobe.core.documents.document import canonical_sha256
+from netprobe.core.documents.capacity import Capacity
+from netprobe.core.documents.document import canonical_sha256, load_document
+from netprobe.core.documents.map import Map
 from netprobe.core.documents.schedule_plan import SchedulePlan
 from netprobe.pipeline import files
 from netprobe.plan import load_plan
@@ -28,7 +30,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_fastest_is_written_and_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_fastest_is_written_and_told(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "150")
     words = ["--capacity", "capacity.json", "--size", "4MB"]
     assert run(["plan", "auto", "map.json", *words]) == 0
     said = capsys.readouterr().out
@@ -46,6 +51,24 @@ def test_the_fastest_is_written_and_told(folder: Path, capsys: pytest.CaptureFix
     assert len(data["tried"]) > 10 and data["ranges"][-1]["last_bytes"] == 10**9
     keys = {"time_s", "low_s", "high_s", "steps", "bytes_on_wire", "bytes_across_groups", "busiest"}
     assert keys <= set(data["tried"][0])
+
+
+def test_a_narrow_terminal_goes_without_columns_and_breaks_no_word(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = {}
+    for width in (150, 80, 60):
+        monkeypatch.setenv("COLUMNS", str(width))
+        assert (
+            run(["plan", "auto", "map.json", "--capacity", "capacity.json", "--size", "4MB", "--force"]) == 0
+        )
+        table = capsys.readouterr().out.split("\n\n")[0].splitlines()
+        assert all(len(line.rstrip()) <= width for line in table)
+        lines[width] = table
+    assert len(lines[150]) == len(lines[80]) == len(lines[60]) > 10
+    for wide, narrow in zip(lines[150][1:], lines[60][1:], strict=True):
+        assert wide.split("  ")[0] == narrow.split("  ")[0]
+    assert len(lines[60][0].split()) < len(lines[150][0].split()) and "time" in lines[60][0]
 
 
 def test_hosts_give_the_order_seeds_repeat_and_quiet_says_nothing(
@@ -93,3 +116,42 @@ def test_bad_input_is_one_line_and_exit_2(
 def test_a_misspelled_command_is_no_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["plan", "atuo", "map.json"]) == 2
     assert "No such command" in capsys.readouterr().err
+
+
+def test_the_capacities_beside_the_map_are_used_where_they_are_of_this_map(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    map_ = load_document(Map, folder / "map.json")
+    own = made_capacity(map_, uplink=5e7).model_copy(update={"parents": [map_.parent()]})
+
+    def parents(command: list[str], kept: Capacity, *words: str) -> list[str]:
+        files.save(kept, folder / "capacity.json")
+        assert run(["plan", *command, "--out", "out.json", "--force", *words, "--quiet"]) == 0
+        return [parent.schema_.split("/")[0] for parent in load_plan(folder / "out.json").parents]
+
+    other = made_map([2, 2, 2], unplaced=1, seed=2)
+    of_another = own.model_copy(update={"parents": [other.parent()]})
+    lacking = made_capacity(map_, rates={"tx:h1": None}).model_copy(update={"parents": [map_.parent()]})
+    for command in (
+        ["auto", ".", "--size", "1MB"],
+        ["2lha", "map.json", "--size", "1MB"],
+        ["order", "."],
+        ["ds-sync", "."],
+    ):
+        with_rates = parents(command, own)
+        assert "netprobe.capacity" in with_rates, command
+        assert with_rates == parents(command, own, "--capacity", "capacity.json")
+        # Left out on request; of another map, of no map, or without all rates they are not taken unasked.
+        for without in (
+            parents(command, own, "--capacity", "none"),
+            parents(command, of_another),
+            parents(command, own.model_copy(update={"parents": []})),
+            parents(command, lacking),
+        ):
+            assert "netprobe.capacity" not in without, command
+
+
+def test_a_file_named_none_is_a_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "none").write_bytes((folder / "other.json").read_bytes())
+    assert run(["plan", "auto", "map.json", "--capacity", "none"]) == 2
+    assert "its hosts differ from those of the map" in capsys.readouterr().err
