@@ -6,6 +6,10 @@
     batches.py      messages in batches of a step, as NCCL wants them
     faults.py       a rank that is lost: which one, told to the others
     world.py        which host each rank is on, compared with the plan
+    traffic.py      bytes and waits of each link
+    sockets.py      what the kernel knows of this process's connections
+    talk.py         short messages between rank 0 and the others
+    autotune.py     masters moved while the job runs, by `plan/tune`
     ddp.py          a communication hook of DistributedDataParallel; ranks in a plan's order
     executor.py     collectives of a plan in a training job
     ds_sync/        a trainer that averages parameters in groups that change, as a plan of kind ``ds_sync`` says
@@ -19,12 +23,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from netprobe.runtime.autotune import Autotune
     from netprobe.runtime.ddp import ddp_hook, reorder
     from netprobe.runtime.executor import Breakdown, Executor, Pending
 
-__all__ = ["Breakdown", "Executor", "Pending", "ddp_hook", "reorder"]
+__all__ = ["Autotune", "Breakdown", "Executor", "Pending", "ddp_hook", "reorder"]
 
 _HOMES = {
+    "Autotune": "netprobe.runtime.autotune",
     "Breakdown": "netprobe.runtime.executor",
     "Executor": "netprobe.runtime.executor",
     "Pending": "netprobe.runtime.executor",

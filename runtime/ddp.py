@@ -16,6 +16,7 @@ from typing import Any
 from netprobe.core.documents.plan import Plan
 from netprobe.core.errors import InputError, WrongWorldError
 from netprobe.core.hosts import Host
+from netprobe.runtime.autotune import Autotune
 from netprobe.runtime.collective import collective_of
 from netprobe.runtime.executor import Executor
 from netprobe.runtime.world import MOST_SHOWN, check_reports, exchange, own_report, places
@@ -30,12 +31,14 @@ def ddp_hook(
     *,
     fallback: bool = False,
     timeout_s: float = 300.0,
+    autotune: bool = False,
 ) -> tuple[Any, Hook]:
     """(state, hook) for ``DistributedDataParallel.register_comm_hook``: gradients are averaged as ``plan`` says.
 
     ``group`` is the one given to DistributedDataParallel. The state is the `Executor`. Raises InputError without a
     plan, and WrongWorldError where the ranks are not those of the plan; with ``fallback`` it warns, and the hook is
-    torch's own all-reduce.
+    torch's own all-reduce. ``autotune``: masters of 2LHA and flat plans follow what the network carries (`Autotune`;
+    an iteration is a backward pass that averages).
     """
     try:
         if plan is None:
@@ -54,6 +57,8 @@ def ddp_hook(
         from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
         return group, allreduce_hook
+    if autotune:
+        executor.autotune = Autotune(executor)
     return executor, average
 
 
@@ -63,7 +68,10 @@ def average(executor: Executor, bucket: Any) -> Any:
     Gradients are divided before they are added, as DistributedDataParallel does, so that sums in float16 stay in range.
     """
     tensor = bucket.buffer()
-    return executor.all_reduce(tensor.div_(executor.collective.ranks), async_op=True).get_future()
+    future = executor.all_reduce(tensor.div_(executor.collective.ranks), async_op=True).get_future()
+    if executor.autotune is not None and bucket.is_last():
+        executor.autotune.step(wait=False)
+    return future
 
 
 # torch compares a hook's annotations with its own classes, and takes a hook without any.

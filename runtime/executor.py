@@ -21,12 +21,13 @@ from time import perf_counter
 from typing import Any, Literal
 
 from netprobe.core.documents.plan import Plan
-from netprobe.core.errors import InputError, RankLostError, WrongWorldError
+from netprobe.core.errors import InputError, InternalError, NetprobeError, WrongWorldError
 from netprobe.runtime.batches import Batches
 from netprobe.runtime.collective import Collective, collective_of
 from netprobe.runtime.faults import Faults
 from netprobe.runtime.lines import Lines, MessageError, meeting
 from netprobe.runtime.tape import Settings, Tape, tape_of
+from netprobe.runtime.traffic import Counting, Traffic
 from netprobe.runtime.world import check_reports, check_world, exchange, own_report
 
 Operation = Literal["sum", "mean"]
@@ -107,8 +108,11 @@ class Executor:
         self._lock = threading.Lock()
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] | None = None
         self._open_jobs = 0
-        self._lost: RankLostError | None = None
+        self._lost: NetprobeError | None = None
         self._breakdown = Breakdown()
+        self._traffic = Counting(len(members))
+        self.autotune: Any = None
+        """The `Autotune` of a hook."""
         self._left = perf_counter()
 
     # What users call.
@@ -179,13 +183,49 @@ class Executor:
                 "executor"
             )
         self.drain()
-        self.collective = made
-        self._batches = _batches(self._group, made)
+        self.adopt(made)
+
+    def adopt(self, collective: Collective) -> None:
+        """Go on with a proved collective of the same ranks, hosts and channels, as `switch` does."""
+        self._traffic.settle()
+        self.collective = collective
+        self._batches = _batches(self._group, collective)
         self._tapes.clear()
+
+    def between(self, call: Callable[[Lines], Any], *, wait: bool = True) -> Any:
+        """Have ``call`` made with this rank's connections when all collectives that were started have ended.
+
+        All ranks do it between the same two collectives. Raises what it raises (RankLostError where a rank is lost),
+        and so does every later collective; without ``wait`` only these do.
+        """
+
+        def guarded() -> Any:
+            try:
+                return call(self._lines)
+            except MessageError as error:
+                self._lost = self._faults.lost(error.peer, error.timed_out, str(error), self._lines.close)
+                raise self._lost from None
+            except Exception as error:
+                self._lost = error if isinstance(error, NetprobeError) else InternalError(repr(error))
+                raise self._lost from None
+            finally:
+                self._left = perf_counter()
+
+        if self._lost is not None:
+            raise self._lost
+        if self._open_jobs or not wait:
+            future = self._enqueue(guarded)
+            return future.wait() if wait else None
+        with self._lock:
+            return guarded()
 
     def breakdown(self) -> Breakdown:
         """Where the time went since `reset`."""
         return self._breakdown.copied()
+
+    def traffic(self) -> Traffic:
+        """Bytes sent to each rank and received from it, and the seconds waited for it, since the executor was made."""
+        return self._traffic.told(self._lines.waited_s)
 
     def reset(self) -> None:
         """Begin to measure anew."""
@@ -247,6 +287,9 @@ class Executor:
             assert self._batches is not None
             self._batches.run(self._tape(flat.numel(), flat.element_size()), flat)
             told.wire_s += perf_counter() - began
+            self._traffic.ran(
+                self._tape(flat.numel(), flat.element_size()), flat.numel(), flat.element_size()
+            )
         elif flat.numel():
             tape = self._tape(flat.numel(), flat.element_size())
             try:
@@ -258,6 +301,7 @@ class Executor:
             told.reduce_s += parts["reduce"]
             told.wait_s += parts["wait"]
             told.other_s += perf_counter() - began - sum(parts.values())
+            self._traffic.ran(tape, flat.numel(), flat.element_size())
         told.collectives += 1
         self._left = perf_counter()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from time import perf_counter
 from typing import Any
@@ -17,6 +17,8 @@ from netprobe.runtime.tape import ADD, POST, PUT, SEND_NOW, TAKE, Message, Tape
 
 MOST_TAGS = 1 << 24
 """Of one collective and connection."""
+_SIZES, _BODIES = 2 * MOST_TAGS, 2 * MOST_TAGS + 1
+"""Tags of short messages."""
 PARTS = ("copy", "wire", "reduce", "wait")
 
 
@@ -73,6 +75,8 @@ class Lines:
         self._timeout_s = timeout_s
         self._staging: dict[Any, Any] = {}
         self._turn = 0
+        self.waited_s = [0.0] * len(members)
+        """For messages of each peer, since the beginning."""
 
     def run(self, tape: Tape, flat: Any, *, adds: bool = True) -> dict[str, float]:
         """Run a tape on a contiguous tensor of one dimension; seconds by `PARTS`. Raises MessageError."""
@@ -110,7 +114,9 @@ class Lines:
                     works[i].wait(self._timeout)
                     works[i] = None
                     if code == TAKE:
-                        wait += perf_counter() - began
+                        took = perf_counter() - began
+                        wait += took
+                        self.waited_s[message.peer] += took
                     else:
                         wire += perf_counter() - began
         except RuntimeError as error:
@@ -123,14 +129,45 @@ class Lines:
         """Post a receive."""
         return self._groups[message.channel].recv([into], message.peer, base + message.tag)
 
+    def tell(self, peer: int, data: bytes) -> None:
+        """Send a short message, between two collectives. Raises MessageError."""
+        import torch
+
+        size = torch.tensor([len(data)], dtype=torch.int64)
+        self._short(peer, lambda: self._groups[0].send([size], peer, _SIZES))
+        if data:
+            body = torch.frombuffer(bytearray(data), dtype=torch.uint8)
+            self._short(peer, lambda: self._groups[0].send([body], peer, _BODIES))
+
+    def hear(self, peer: int) -> bytes:
+        """Receive a short message. Raises MessageError."""
+        import torch
+
+        size = torch.zeros(1, dtype=torch.int64)
+        self._short(peer, lambda: self._groups[0].recv([size], peer, _SIZES))
+        body = torch.zeros(int(size), dtype=torch.uint8)
+        if len(body):
+            self._short(peer, lambda: self._groups[0].recv([body], peer, _BODIES))
+        return bytes(body.numpy().tobytes())
+
+    def _short(self, peer: int, start: Callable[[], Any]) -> None:
+        began = perf_counter()
+        try:
+            start().wait(self._timeout)
+        except RuntimeError as error:
+            raise self._fault_with(peer, error, perf_counter() - began) from None
+
     def close(self) -> None:
         """Close the connections, so that peers that wait for this rank learn of its end at once."""
         self._groups.clear()
 
     def _fault(self, message: Message | None, error: RuntimeError, took: float) -> MessageError:
         assert message is not None
+        return self._fault_with(message.peer, error, took)
+
+    def _fault_with(self, peer: int, error: RuntimeError, took: float) -> MessageError:
         text = " ".join(str(error).split())
-        return MessageError(message.peer, took >= 0.9 * self._timeout_s or "imed out" in text, text)
+        return MessageError(peer, took >= 0.9 * self._timeout_s or "imed out" in text, text)
 
     def _slots(self, tape: Tape, flat: Any) -> list[Any]:
         """Staging buffers of a tape; those of a dtype are made once and kept."""

@@ -68,10 +68,16 @@ class Verdict:
 
 
 class Tuner:
-    """Decides for hosts called ``names`` (rank 0 first), beginning with ``masters``."""
+    """Decides for hosts called ``names`` (rank 0 first), beginning with ``masters``.
 
-    def __init__(self, masters: Masters, names: Sequence[str], rules: Rules | None = None) -> None:
+    Without ``moves`` it only says when the network has changed: for plans that have no masters.
+    """
+
+    def __init__(
+        self, masters: Masters, names: Sequence[str], rules: Rules | None = None, *, moves: bool = True
+    ) -> None:
         self.masters = masters
+        self._moves = moves
         self.rules = rules or Rules()
         self._names = list(names)
         self._work = carried(masters.groups)
@@ -110,6 +116,8 @@ class Tuner:
             text = f"{self._seconds():.3g} s an iteration, {self._usual_s:.3g} s before"
             self._levels = pooled(self._latest(), self.rules.apart)
             return self._quick(text)
+        if not self._moves:
+            return self._keep("as before")
         self._follow()
         return self._keep("a move did harm") if self._rests else self._fine(reading)
 
@@ -170,6 +178,9 @@ class Tuner:
         levels = self._levels
         self._usual_s, self._worst, self._most = None, None, 1
         self._undo, self._rests = None, False
+        if not self._moves:
+            self._usual_s = self._seconds()
+            return self._verdict("keep", f"{why}: plan anew (netprobe plan auto)")
         made = quicktune(self.masters, self._work, levels, self._between())
         before = float(times(self.masters, self._work, levels).max())
         after = float(times(made, self._work, levels).max())

@@ -65,13 +65,14 @@ def disk_is_full() -> None:
 @pytest.mark.parametrize("old", [False, True], ids=["new", "over an older one"])
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize(
-    ("owner", "name", "full"),
+    "place",
     [(os, "fsync", True), (tempfile, "mkstemp", True), (os, "fsync", False), (Path, "replace", False)],
 )
 def test_both_files_of_a_plan_are_written_or_neither(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str], owner: Any, name: str, full: bool, number: int, old: bool,
+    capsys: pytest.CaptureFixture[str], place: tuple[Any, str, bool], number: int, old: bool,
 ) -> None:  # fmt: skip
+    owner, name, full = place
     out = tmp_path / "plan.json"
     before = None
     if old:

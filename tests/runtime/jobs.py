@@ -168,7 +168,9 @@ def train(rank: int, plan: Any, kind: str) -> list[float]:
         )
         if hooked:
             if kind not in _KEPT:
-                _KEPT[kind] = ddp_hook(plan, group, timeout_s=100)
+                _KEPT[kind] = ddp_hook(plan, group, timeout_s=100, autotune=kind == "autotune")
+                if kind == "autotune":
+                    _KEPT[kind][0].autotune._every = 1
             wrapped.register_comm_hook(*_KEPT[kind])
         return wrapped
 
@@ -187,6 +189,54 @@ def train(rank: int, plan: Any, kind: str) -> list[float]:
         pairs = zip(models[0].parameters(), models[1].parameters())
         apart.append(max(float((a.grad - b.grad).abs().max()) for a, b in pairs))
     return apart
+
+
+def tuned(rank: int, plan: Any, traitor: int | None) -> Any:
+    """Iterations, rank 0's links slower after the sixth: (digest of the schedule, whether the sum is right) of each.
+
+    Made readings, so that nothing depends on this machine: a second a collective, links of 10 or 4 MB/s. ``traitor`` is
+    a rank that makes other masters of the decision. At the end the log, or the error and whether the executor goes on.
+    """
+    import numpy as np
+    import torch
+
+    from netprobe.core.errors import NetprobeError
+    from netprobe.runtime import Autotune, Executor
+
+    ranks = len(plan.order)
+    executor = Executor(plan, GROUPS[ranks], timeout_s=100)
+    told: list[str] = []
+    autotune = Autotune(executor, every=2, chunks_a_host=10, tell=told.append)
+    now = [0]
+    peers = [peer for peer in set(autotune._rates._peers.values()) if peer != rank]
+
+    def rates() -> Any:
+        made = np.full(ranks, np.nan)
+        made[peers] = 4e6 if now[0] > 6 and rank == 0 else 1e7
+        return made, 1e-4
+
+    autotune._rates.take = rates  # type: ignore[method-assign]
+    autotune._spent = lambda: float(executor.breakdown().collectives)  # type: ignore[method-assign]
+    if rank == traitor:
+        moved = autotune._moved
+        autotune._moved = lambda masters: moved(autotune._masters)  # type: ignore[method-assign]
+    seen = []
+    try:
+        for now[0] in range(1, 17):
+            tensor = torch.arange(1003, dtype=torch.float32) * (rank + 1)
+            executor.all_reduce(tensor)
+            whole = torch.arange(1003, dtype=torch.float32) * sum(range(1, ranks + 1))
+            seen.append((executor.collective.digest, bool(torch.equal(tensor, whole))))
+            autotune.step()
+        return seen, list(autotune.log), told, sorted(peers)
+    except NetprobeError as error:
+        try:
+            executor.all_reduce(torch.ones(10))
+        except NetprobeError:
+            return type(error).__name__, getattr(error, "ranks", ()), len({one for one, _ in seen})
+        return "goes on"
+    finally:
+        executor.close()
 
 
 def refusals(rank: int, plan: Any, names: list[str]) -> tuple[str, tuple[int, ...], bool]:

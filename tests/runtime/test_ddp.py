@@ -22,7 +22,7 @@ from tests.runtime.pool import Pool
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("kind", ["plain", "no_sync", "unused", "bfloat16"])
+@pytest.mark.parametrize("kind", ["plain", "no_sync", "unused", "bfloat16", "autotune"])
 def test_gradients_are_those_of_plain_data_parallel(pool: Pool, kind: str) -> None:
     plan = jobs.plan_of(two_level([[0, 1], [2]], 6))
     allowed = 0.02 if kind == "bfloat16" else 1e-6
