@@ -242,20 +242,23 @@ def main() -> None:
     parser.add_argument("--uplink", default="50Mbit/s", help="of a rack's uplink")
     parser.add_argument("--racks", default="4,4,4,4", help="hosts in each rack")
     parser.add_argument("--queue", default="1000 packets", help="of hosts and uplinks, as in a lab's spec")
+    parser.add_argument(
+        "--shaping", default="interface", help="where hosts are held back: interface or fabric"
+    )
     parser.add_argument("--mark", help="queue above which packets are marked (ECN)")
     parser.add_argument("--congestion", default="reno", help="congestion control of the hosts")
     parser.add_argument("--test", default="1", help="seconds of each test of the capacity probe")
     parser.add_argument("--time", type=float, default=100, help="seconds for each size")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    more = {
+    more: dict[str, object] = {
         "racks": [int(hosts) for hosts in options.racks.split(",")], "uplink_rate": options.uplink,
-        "host_queue": options.queue, "uplink_queue": options.queue, "congestion_control": options.congestion,
-        **({"ecn_mark": options.mark} if options.mark else {}),
+        "host_shaping": options.shaping, "host_queue": options.queue, "uplink_queue": options.queue,
+        "congestion_control": options.congestion, **({"ecn_mark": options.mark} if options.mark else {}),
     }  # fmt: skip
     heading(
         f"All-reduce by the agents: racks of {options.racks} hosts of {options.rate}, uplinks of {options.uplink}, "
-        f"queues of {options.queue}, {options.congestion}, "
+        f"shaped by {options.shaping}, queues of {options.queue}, {options.congestion}, "
         f"{'marks above ' + options.mark if options.mark else 'no marks'}, "
         f"seed {options.seed}"
     )

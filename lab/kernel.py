@@ -29,6 +29,7 @@ _SETUPS_AT_ONCE = 4
 
 _PACKAGES = {
     "ip": "iproute2",
+    "tc": "iproute2",
     "nsenter": "util-linux",
     "sshd": "openssh-server",
     "ssh-keygen": "openssh-client",
@@ -129,6 +130,20 @@ def make_namespaces(layout: Layout, *, lock: int) -> None:
     with ThreadPoolExecutor(_SETUPS_AT_ONCE) as pool:
         for _ in pool.map(set_up, layout.everyone):
             pass
+
+
+def shape_interface(target: str, bytes_per_s: float, limit_bytes: int, *, lock: int) -> None:
+    """Give a host's own interface a rate and a queue, which holds its TCP back. Raises PlatformError."""
+    # A large packet must fit the burst, or it is cut; a millisecond of it keeps high rates.
+    burst = max(GSO_BYTES_MAX, round(bytes_per_s / 1000))
+    rate = f"rate {round(bytes_per_s * 8)}bit burst {burst} limit {limit_bytes + burst}"
+    setup = f"qdisc add dev {HOST_INTERFACE} root tbf {rate}"
+    try:
+        run([find_program("tc"), "-n", target, "-batch", "-"], lock=lock, text=f"{setup}\n")
+    except PlatformError as error:
+        raise PlatformError(
+            f"host_shaping: interface needs the kernel's token bucket (sch_tbf): {error}"
+        ) from error
 
 
 def congestion_controls() -> tuple[str, ...]:

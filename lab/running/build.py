@@ -6,6 +6,7 @@ then the intent, then the lock.
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ from netprobe.lab.kernel import (
     remove_namespaces,
     require_root,
     set_tcp,
+    shape_interface,
     unmount_below,
 )
 from netprobe.lab.running import access
@@ -168,6 +170,7 @@ def _build(spec: LabSpec, layout: Layout, state: LabState, lock: int) -> None:
         compiling = pool.submit(compile_switch, directory, lock=lock)
         make_namespaces(layout, lock=lock)
     _set_tcp(spec, layout)
+    _shape_interfaces(spec, layout, lock)
     program = compiling.result()
     hostnames = directory / access.HOSTNAMES_DIRECTORY
     hostnames.mkdir(mode=0o700)
@@ -198,6 +201,16 @@ def _set_tcp(spec: LabSpec, layout: Layout) -> None:
         values["tcp_congestion_control"] = spec.congestion_control
     if values:
         set_tcp([host.target for host in layout.hosts], values)
+
+
+def _shape_interfaces(spec: LabSpec, layout: Layout, lock: int) -> None:
+    if spec.host_shaping != "interface":
+        return
+    for host in layout.hosts:
+        rate = spec.host_rate_bytes_per_s(host.rack or 0)
+        if not math.isinf(rate):
+            queue = spec.host_queue_length(host.rack or 0)
+            shape_interface(host.target, rate, queue.at_rate_bytes(rate), lock=lock)
 
 
 def _check_congestion_control(spec: LabSpec) -> None:

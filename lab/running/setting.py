@@ -108,6 +108,8 @@ def _host(layout: Layout, text: str, lab: str) -> str:
 
 def _commands(spec: LabSpec, layout: Layout, place: _Place, key: str, value: str) -> list[str]:
     racks = [str(rack) for rack in range(len(spec.racks))]
+    if spec.host_shaping == "interface" and "tx" in {**_HOST_RATES, **_HOST_QUEUES}.get(key, ()):
+        raise ValueError("the hosts' own interfaces have their rate (host_shaping): only rx_rate can be set")
     names = [host.name for host in layout.hosts] if place.kind == "all" else [place.directions[0][0]]
     if key in _HOST_QUEUES:
         queue = read_queue(value)

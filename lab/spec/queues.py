@@ -37,6 +37,12 @@ class QueueLength:
         size = self.size_bytes or 0
         return f"{size // FRAME_BYTES} packets" if self.unit == "packets" else f"{size}B"
 
+    def at_rate_bytes(self, bytes_per_s: float) -> int:
+        """What may wait at a rate, in bytes."""
+        if self.seconds is not None:
+            return round(self.seconds * bytes_per_s)
+        return self.size_bytes or 0
+
     @property
     def words(self) -> str:
         """As the switch takes it: the unit and a whole number."""

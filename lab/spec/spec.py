@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+from typing import Literal
 
 from pydantic import ValidationError, ValidationInfo, field_validator
 
@@ -62,6 +63,7 @@ class LabSpec(Part):
     uplink_rate: Rate = math.inf
     host_queue: Queue = DEFAULT_QUEUE
     uplink_queue: Queue = DEFAULT_QUEUE
+    host_shaping: Literal["fabric", "interface"] = "fabric"
     ecn_mark: Queue | None = None
     congestion_control: CongestionControl | None = None
     slots: int = 1
@@ -123,6 +125,15 @@ class LabSpec(Part):
         if not isinstance(value, str):
             raise ValueError("must be text (put digits in quotes)")
         return check_name(value)
+
+    @field_validator("host_shaping", mode="before")
+    @classmethod
+    def _host_shaping(cls, value: object) -> object:
+        if value not in ("fabric", "interface"):
+            raise ValueError(
+                "must be fabric (the switch holds packets back) or interface (the host's own does)"
+            )
+        return value
 
     @field_validator("slots", mode="before")
     @classmethod

@@ -60,8 +60,9 @@ def switch_config(spec: LabSpec, layout: Layout, *, seed: int = 0) -> str:
         rack = racks if host.rack is None else host.rack
         lines.append(f"port {port_interface(index)} {host.name} {rack} {host.hardware_address}")
         if host.rack is not None:
-            lines += rate_commands("host", host.name, ("tx", "rx"), spec.host_rate_bytes_per_s(host.rack))
-            lines += _queues(spec, "host", host.name, ("tx", "rx"), spec.host_queue_length(host.rack))
+            ends = ("rx",) if spec.host_shaping == "interface" else ("tx", "rx")
+            lines += rate_commands("host", host.name, ends, spec.host_rate_bytes_per_s(host.rack))
+            lines += _queues(spec, "host", host.name, ends, spec.host_queue_length(host.rack))
     for src in range(racks):
         lines += rate_commands("uplink", str(src), ("up", "down"), spec.uplink_rate_bytes_per_s(src))
         lines += _queues(spec, "uplink", str(src), ("up", "down"), spec.uplink_queue_length(src))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -85,3 +86,21 @@ def test_a_congestion_control_that_the_kernel_lacks_is_refused_before_anything_i
 def test_lengths_that_cannot_be_are_refused_by_the_switch(slow_lab: Lab, command: str) -> None:
     with pytest.raises(InternalError):
         tell_switch(slow_lab.directory, [command])
+
+
+def test_a_host_that_shapes_itself_waits_where_the_fabric_would_drop(burst: Burst) -> None:
+    spec = {
+        "name": "shaping", "racks": [2], "shuffle": False, "host_rate": "1Mbit/s", "host_queue": "1000 packets",
+        "host_shaping": "interface",
+    }  # fmt: skip
+    with temporary(LabSpec.from_spec(spec), seed=5) as lab:
+        src, dst = lab.hosts
+        began = time.monotonic()
+        assert len(burst(src, dst, 100, SIZE, NOT_ECT)) == 100
+        # 100 of 1442 bytes, less the burst that leaves at once: no machine sends them sooner.
+        assert time.monotonic() - began >= (100 * 1442 - 20_000) / 125_000
+        shown = subprocess.run(
+            lab.exec_argv(src.name, ["tc", "qdisc", "show", "dev", "eth0"]),
+            capture_output=True, text=True, check=True, timeout=100,
+        )  # fmt: skip
+        assert "tbf" in shown.stdout and "1Mbit" in shown.stdout

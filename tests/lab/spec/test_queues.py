@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netprobe.core.errors import SpecError
+from netprobe.core.errors import InputError, SpecError
 from netprobe.lab import LabSpec, lay_out, parse_spec
+from netprobe.lab.running.setting import commands
 from netprobe.lab.spec.queues import (
     FRAME_BYTES,
     PACKETS_MAX,
@@ -103,6 +104,29 @@ def test_a_congestion_control_that_no_kernel_can_have_is_refused(value: object) 
         LabSpec.from_spec({"racks": [2], "congestion_control": value})
     (fault,) = caught.value.faults
     assert fault.startswith("congestion_control: ")
+
+
+def test_a_host_that_shapes_itself_has_no_rate_of_sending_in_the_switch() -> None:
+    text = "racks: [1]\nshuffle: false\nhost_rate: 50Mbit/s\nhost_shaping: interface\nhost_queue: 5ms"
+    assert lines(text, "host", "queue") == ["host r0h0 rx 6250000", "queue host r0h0 rx ns 5000000"]
+    spec = parse_spec(text)
+    assert spec.host_queue_length(0).at_rate_bytes(6.25e6) == 31_250
+    assert read_queue("10 packets").at_rate_bytes(6.25e6) == 15_140
+    for what, key, value in (
+        ("r0h0", "rate", "1Mbit/s"),
+        ("all", "tx_rate", "1Mbit/s"),
+        ("r0h0", "queue", "1ms"),
+    ):
+        with pytest.raises(InputError, match="host_shaping"):
+            commands(spec, lay_out(spec), what, key, value, lab="x")
+    assert commands(spec, lay_out(spec), "r0h0", "rx_rate", "1Mbit/s", lab="x") == ["host r0h0 rx 125000"]
+
+
+@pytest.mark.parametrize("value", ["", "switch", "Interface", 5, None, ["fabric"]])
+def test_another_place_of_shaping_is_refused(value: object) -> None:
+    with pytest.raises(SpecError) as caught:
+        LabSpec.from_spec({"racks": [2], "host_shaping": value})
+    assert caught.value.faults[0].startswith("host_shaping: must be fabric ")
 
 
 TIMES = st.integers(round(QUEUE_MIN_S * 1e9), round(QUEUE_MAX_S * 1e9)).map(lambda ns: f"{ns}ns")
