@@ -248,7 +248,7 @@ def main() -> None:
     parser.add_argument("--mark", help="queue above which packets are marked (ECN)")
     parser.add_argument("--congestion", default="reno", help="congestion control of the hosts")
     parser.add_argument("--test", default="1", help="seconds of each test of the capacity probe")
-    parser.add_argument("--time", type=float, default=100, help="seconds for each size")
+    parser.add_argument("--time", default="100", help="seconds for each size, one figure or one a size")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     more: dict[str, object] = {
@@ -270,9 +270,11 @@ def main() -> None:
         network = known_network(map_, fleet.order, fleet.capacity).network
         each_s = message_s(fleet, network)
         print(f"a message costs its two hosts {1e3 * each_s:.2f} ms\n")
-        for size in options.sizes.split(","):
+        sizes = options.sizes.split(",")
+        times = [float(seconds) for seconds in options.time.split(",")]
+        for size, time_s in zip(sizes, times if len(times) > 1 else times * len(sizes), strict=True):
             names = options.algorithms.split(",")
-            raced = race(fleet, network, each_s, names, parse_size(size).bytes, options.time)
+            raced = race(fleet, network, each_s, names, parse_size(size).bytes, time_s)
             wrong += len(show(size, raced))
             pairs += math.comb(len(raced), 2)
             errors += [abs(one.error) for one in raced]
