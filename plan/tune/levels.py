@@ -30,7 +30,11 @@ def pooled(rates: Floats, apart: float = APART) -> Floats:
 
 
 def departed(recent: Sequence[Floats], levels: Floats, apart: float = APART) -> list[int]:
-    """The hosts whose last rates (N,) are all above their levels, or all below, by more than ``apart``."""
-    ratio = np.array(recent) / levels
+    """The hosts whose last rates (N,) are all above their levels, or all below, by more than ``apart``.
+
+    What has become of most hosts alike (a machine that is busy, a link that all share) is left out of account.
+    """
+    ratio = np.array([rates if np.isfinite(rates).any() else levels for rates in recent]) / levels
+    ratio /= np.nanmedian(ratio, axis=1, keepdims=True)
     beyond = (ratio > apart).all(axis=0) | (ratio < 1 / apart).all(axis=0)
     return [int(host) for host in np.flatnonzero(beyond)]

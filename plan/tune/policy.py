@@ -100,8 +100,7 @@ class Tuner:
             self._levels = pooled(self._latest(), self.rules.apart)
         changed = departed([one.rates for one in self._recent], self._levels, self.rules.apart)
         if changed:
-            was = self._levels.copy()
-            now = np.where(np.isin(np.arange(len(was)), changed), self._latest(), was)
+            was, now = self._levels, self._latest()
             self._levels = pooled(now, self.rules.apart)
             return self._quick(self._told(changed, was, now))
         if self._undo is not None and self._since >= self.rules.confirm:

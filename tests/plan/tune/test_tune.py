@@ -199,8 +199,11 @@ def test_levels_ignore_noise_and_follow_what_lasts() -> None:
     rates = np.array([10.0, 11.0, 9.5, 4.0, np.nan])
     assert pooled(rates).tolist() == [10.0, 10.0, 10.0, 4.0, 10.0]
     assert pooled(np.full(2, np.nan)).tolist() == [1.0, 1.0]
-    levels = np.full(3, 10.0)
-    assert departed([np.array([7.0, 7.0, 13.0]), np.array([7.5, 13.0, 14.0])], levels) == [0, 2]
+    levels = np.full(5, 10.0)
+    recent = [np.array([7.0, 7.0, 13.0, 10.0, 10.0]), np.array([7.5, 13.0, 14.0, 10.0, np.nan])]
+    assert departed(recent, levels) == [0, 2]
+    assert departed([rates / 2 for rates in recent], levels) == [0, 2]
+    assert departed([np.full(5, np.nan)], levels) == []
 
 
 GROUPS = {"flat": [list(range(8))], "2lha": [list(range(4 * g, 4 * g + 4)) for g in range(4)]}
