@@ -318,6 +318,7 @@ def test_the_p_value_is_the_larger_of_two_and_the_gap_that_of_the_first_permutat
     null = rows[1:20, :2]
     gap = (rows[0, :2] - null.mean(axis=0)) / null.std(axis=0)
     assert found.gap_statistic == pytest.approx({"nearness": gap[0], "cut": gap[1]}, abs=1e-6)
+    assert found.gap_statistic is not None and all(v == round(v, 6) for v in found.gap_statistic.values())
     assert found.verdict.locality == "found" and found.verdict.contrast == pytest.approx(3.0, rel=0.1)
     monkeypatch.setattr(locality_test, "_LARGE", 11)
     assert run_locality_test(matrix, racks(6, 6), seed=3).verdict.p_value == pytest.approx(2 / 40)

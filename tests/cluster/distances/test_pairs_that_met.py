@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
+from netprobe.cluster import ConstrainedKMeans, find_outliers
 from netprobe.cluster.anomalies.directions import asymmetric_pairs
 from netprobe.cluster.distances.coverage import is_sparse, unobserved_share
+from netprobe.cluster.distances.log_distances import log_distances_of
+from netprobe.cluster.distances.pairs import symmetric
 from netprobe.cluster.evaluate.evaluation import evaluate
 from netprobe.cluster.natural import nested
+from netprobe.cluster.partition import regroup
 from netprobe.cluster.partition.hierarchy import hierarchy_of
+from netprobe.cluster.partition.regroup import joined_scores
 from tests.cluster.fleets import apart, racks
 
 Array = NDArray[Any]
@@ -74,3 +81,31 @@ def test_tiers_go_by_the_pairs_of_groups_that_met(monkeypatch: pytest.MonkeyPatc
 def test_a_hundred_clusterings_are_compared_unless_another_number_is_given() -> None:
     found = evaluate(apart(racks(2, 2), 1.0, 3.0), [0, 0, 1, 1], [("a",)] * 2 + [("b",)] * 2, ["rack"])
     assert found.run_to_run is not None and found.run_to_run.clusterings == 100
+
+
+def test_a_host_without_readings_hides_no_slow_one() -> None:
+    labels = racks(5, 5)
+    matrix = apart(labels, 1.0, 3.0, noise=0.01)
+    matrix[2] *= 2.0
+    matrix[:, 2] *= 2.0
+    matrix[7] = matrix[:, 7] = np.nan
+    assert [slow.host for slow in find_outliers(matrix, labels).hosts] == [2]
+
+
+def test_joining_some_matrices_at_a_time_comes_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = log_distances_of(symmetric(apart(racks(4, 3), 1.0, 2.0, noise=0.3)))
+    assert found is not None
+    values = np.random.default_rng(1).permuted(np.tile(found.log_distance, (5, 1)), axis=1)
+    whole = joined_scores(found, values)
+    monkeypatch.setattr(regroup, "_CELLS_AT_ONCE", 2 * 7**2)
+    assert joined_scores(found, values) == pytest.approx(whole) and len(set(whole.round(6))) == 5
+
+
+def test_a_descent_that_ran_out_of_iterations_warns() -> None:
+    points = np.random.default_rng(0).normal(size=(60, 2))
+    with pytest.warns(ConvergenceWarning, match="1 iterations"):
+        ConstrainedKMeans(5, max_iter=1, n_init=1, swaps=0, random_state=0).fit(points)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = ConstrainedKMeans(5, max_iter=100, n_init=1, swaps=0, random_state=0).fit(points)
+    assert 1 < model.n_iter_ < 100
