@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from netprobe.plan.costs import cost_model
+from netprobe.plan.order import timed
 from netprobe.plan.order.timed import OrderTimes, can_differ, fastest_order
 from netprobe.plan.simulate.network import Network, network_of
 from tests.maps import made_capacity, made_map
@@ -76,6 +77,18 @@ def test_the_same_seed_gives_the_same_order() -> None:
         for _ in range(2)
     }
     assert len(orders) == 1
+
+
+def test_of_large_schedules_fewer_orders_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """60 transfers an order: of 180 in all, three are ranked and three moves are tried."""
+    simulated = []
+    for most in (180, 64_000):
+        monkeypatch.setattr(timed, "MOST_TRANSFERS", most)
+        times = OrderTimes("chunked-ring", racks(3, 3), SIZE)
+        assert len(times.schedule.expanded()) == 60
+        simulated.append(fastest_order(cost_model("chunked-ring"), times, [range(6)]).simulated)
+    # The first order, its groups, three of the pool, three moves.
+    assert simulated[0] <= 8 < 12 < simulated[1]
 
 
 class GivenTimes(OrderTimes):
