@@ -108,11 +108,13 @@ def test_pairs_are_neighbours_in_time_whichever_comes_first() -> None:
 
 def test_a_survey_gives_each_run_time_enough_and_passes_differ() -> None:
     runner = Timed(each_s=2.0)
+    said: list[tuple[int, float, Ratio | None]] = []
+    options = ComparisonOptions(time_s=50.0)
     asyncio.run(
-        survey(
-            runner, range(3, 9), ComparisonOptions(time_s=50.0), Record(), seed=5, clock=lambda: runner.now
-        )
-    )
+        survey(runner, range(3, 9), options, Record(), seed=5, clock=lambda: runner.now,
+               on_progress=lambda *what: said.append(what))
+    )  # fmt: skip
+    assert said == [(done, 2.0 * done, None) for done in range(1, 25)]
     passes = [runner.asked[i : i + 6] for i in range(0, 24, 6)]
     assert len(runner.asked) == 24 and runner.now == 48.0
     assert all(sorted(one[0][0] for one in each) == list(range(3, 9)) for each in passes)

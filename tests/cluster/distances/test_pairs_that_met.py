@@ -20,6 +20,7 @@ from netprobe.cluster.natural import nested
 from netprobe.cluster.partition import regroup
 from netprobe.cluster.partition.hierarchy import hierarchy_of
 from netprobe.cluster.partition.regroup import joined_scores
+from netprobe.core.errors import InfeasibleError
 from tests.cluster.fleets import apart, racks
 
 Array = NDArray[Any]
@@ -109,3 +110,14 @@ def test_a_descent_that_ran_out_of_iterations_warns() -> None:
         warnings.simplefilter("error")
         model = ConstrainedKMeans(5, max_iter=100, n_init=1, swaps=0, random_state=0).fit(points)
     assert 1 < model.n_iter_ < 100
+
+
+def test_what_no_descent_can_do_is_refused() -> None:
+    points = np.random.default_rng(0).normal(size=(9, 2))
+    for wrong in ({"n_init": 0}, {"max_iter": 0}, {"swaps": -1}, {"n_clusters": 10}):
+        with pytest.raises(InfeasibleError):
+            ConstrainedKMeans(**{"n_clusters": 3} | wrong).fit(points)
+    for least in ({"n_init": 1}, {"max_iter": 1}, {"swaps": 0}, {"n_clusters": 9}):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            assert len(ConstrainedKMeans(**{"n_clusters": 3} | least).fit(points).labels_) == 9

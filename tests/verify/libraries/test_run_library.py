@@ -36,6 +36,7 @@ def test_orders_take_turns_until_the_ratio_is_known() -> None:
     assert ratio is not None and ratio.value == pytest.approx(2.0, rel=0.01)
     assert (outcome.library, outcome.stopped, outcome.interrupted) == ("Stand 1.0", None, False)
     assert [one.status for one in outcome.hosts] == ["ok"] * 3 and library.closed
+    assert outcome.duration_s > 0
 
 
 def test_what_was_measured_before_a_library_breaks_stands() -> None:
