@@ -2,9 +2,10 @@
 # Run the tests. scripts/test.sh all|fast|long [PYTEST ARGUMENT...]
 #
 # all: tests without a lab in parallel, and at the same time, one by one, the labs that wait more than they work; then,
-# alone, the labs whose timing a busy neighbour would spoil (marked `quiet`). fast: of the tests without a lab those
-# that take less than a second each. long: all parts, with the tests marked `long` and new random examples, whose
-# seed is printed. With arguments for pytest, all and long are one plain run. Fails when any part fails.
+# alone, the labs whose timing a busy neighbour would spoil (marked `quiet`); a table says where the time went. fast: of
+# the tests without a lab those that take less than a second each. long: all parts, with the tests marked `long` and new
+# random examples, whose seed is printed. With arguments for pytest, all and long are one plain run. Fails when any part
+# fails.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 which=${1:-all}
@@ -18,12 +19,16 @@ long) export NETPROBE_TESTS=long ;;
     ;;
 esac
 
-workers=$(getconf _NPROCESSORS_ONLN)
+# One more than there are cores: many tests wait for processes that they started. Neighbours stay with one worker
+# (worksteal), for they share fixtures, until one has nothing left and takes from another.
+workers=$(($(getconf _NPROCESSORS_ONLN) + 1))
 [ "$workers" -le 8 ] || workers=8
+spread="--dist worksteal"
 pytest=.venv/bin/pytest
 
 if [ "$which" = fast ]; then
-    exec "$pytest" -n "$workers" -m "not lab and not slow" "$@"
+    # shellcheck disable=SC2086
+    exec "$pytest" -n "$workers" $spread -m "not lab and not slow" "$@"
 fi
 
 if [ "$which" = long ]; then
@@ -55,22 +60,27 @@ part() {
     name=$1
     shift
     {
-        "$pytest" --color="$color" "$@"
+        NETPROBE_TEST_TIMES="$folder/$name.times" "$pytest" --color="$color" "$@"
         echo $? >"$folder/$name.status"
     } | tee "$folder/$name.log"
     tail -n 1 "$folder/$name.log" >"$folder/$name.last"
 }
 
-"$pytest" --color="$color" "$@" -m "lab and not quiet" >"$folder/labs.log" 2>&1 &
+NETPROBE_TEST_TIMES="$folder/labs.times" "$pytest" --color="$color" "$@" -m "lab and not quiet" >"$folder/labs.log" 2>&1 &
 labs=$!
 trap 'kill "$labs" 2>/dev/null; rm -rf "$folder"' EXIT
-part parallel -n "$workers" -m "not lab" "$@"
+# shellcheck disable=SC2086
+part parallel -n "$workers" $spread -m "not lab" "$@"
 wait "$labs"
 echo $? >"$folder/labs.status"
 trap 'rm -rf "$folder"' EXIT
 cat "$folder/labs.log"
 tail -n 1 "$folder/labs.log" >"$folder/labs.last"
 part quiet -m quiet "$@"
+
+echo
+.venv/bin/python scripts/test_times.py "without a lab=$folder/parallel.times" \
+    "labs beside=$folder/labs.times" "labs alone=$folder/quiet.times"
 
 # The closing lines at the end; those of failures are last.
 printf '\ntests without a lab, labs at the same time, labs alone:\n'

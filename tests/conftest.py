@@ -140,6 +140,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     }
     names = "".join(f"\n  {count} in {name}" for name, count in retried.items())
     terminalreporter.write_line(f"retries: {sum(retried.values())}{names}")
+    if path := os.environ.get("NETPROBE_TEST_TIMES"):  # for scripts/test_times.py
+        every = [report for reports in terminalreporter.stats.values() for report in reports]
+        timed = [one for one in every if getattr(one, "when", None) and hasattr(one, "duration")]
+        Path(path).write_text("".join(f"{one.duration:.4f}\t{one.nodeid}\n" for one in timed))
 
 
 # After the selection by -m and -k: a run without labs must not wait for one that has them.
