@@ -106,7 +106,6 @@ def check_sizes(tree: Path) -> list[str]:
 
 
 def test_files_functions_and_parameter_lists_that_grow_too_large_are_refused(tree: Path) -> None:
-    before = set(check_sizes(tree))
     names = ", ".join(f"p{i}" for i in range(9))
     (tree / "core" / "long_file.py").write_text("x = 1\n" * 401)
     (tree / "core" / "long_function.py").write_text("def run():\n" + "    x = 1\n" * 80)
@@ -115,8 +114,9 @@ def test_files_functions_and_parameter_lists_that_grow_too_large_are_refused(tre
     (tree / "core" / "just_right.py").write_text(
         f"def run({names[:-4]}):\n" + "    x = 1\n" * 79 + "x = 1\n" * 320
     )
-    found = sorted(set(check_sizes(tree)) - before)
-    assert [fault.split(":")[0] for fault in found] == [
+    made = ("core/long_", "core/just_right", "lab/switch/long_")  # `make check` looks at the rest
+    found = sorted(fault.split(":")[0] for fault in check_sizes(tree))
+    assert [path for path in found if path.startswith(made)] == [
         "core/long_file.py",
         "core/long_function.py",
         "core/long_list.py",

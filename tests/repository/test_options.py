@@ -36,7 +36,10 @@ def named(path: tuple[str, ...], texts: list[str], words: list[str]) -> bool:
     """Whether a file of tests that runs the command names the option in any of its words."""
     option = re.compile("|".join(rf"""(?<![\w-]){re.escape(word)}(?=["' =,\]}}])""" for word in words))
     runs = [re.compile(rf"""(?<![\w-]){re.escape(word)}(?![\w-])""") for word in path]
-    return any(option.search(text) and all(run.search(text) for run in runs) for text in texts)
+    likely = (
+        text for text in texts if any(word in text for word in words) and all(word in text for word in path)
+    )
+    return any(option.search(text) and all(run.search(text) for run in runs) for text in likely)
 
 
 def test_each_option_of_each_command_is_named_by_a_test() -> None:

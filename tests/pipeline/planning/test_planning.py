@@ -24,7 +24,7 @@ from tests.properties import LONG
 def test_no_order_is_taken_that_takes_longer_than_the_given_one(algorithm: str, tmp_path: Path) -> None:
     _, map_ = mapped((3, 3, 2), 2)
     capacity = capacity_of(map_)
-    for seed in range(2):
+    for seed in range(2 if LONG or algorithm == "ring" else 1):
         hosts = random.Random(seed).sample(list(map_.hosts), len(map_.hosts))
         alone = plan_order(map_, PlanRequest(hosts=hosts, algorithm=algorithm))
         planned = plan_order(map_, PlanRequest(hosts=hosts, algorithm=algorithm), capacity=capacity)
