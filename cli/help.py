@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import typer
 from typer.core import TyperCommand
 
 _Record = tuple[str, str]
@@ -73,6 +74,13 @@ EXAMPLES: dict[str, tuple[str, str]] = {
 
 class Command(TyperCommand):
     """A command whose help is as this module says."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """As usual, but for help alone: to read one option typer imports pydantic, which takes longer than help."""
+        if args[:1] and args[0] in ctx.help_option_names and not ctx.resilient_parsing:
+            typer.echo(ctx.get_help(), color=ctx.color)
+            ctx.exit()
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Arguments, then options under their headings."""

@@ -59,7 +59,26 @@ class LazyCommands(dict[str, Any]):
         return [self[name] for name in self]
 
 
-class WholeHelp(TyperGroup):
+_NAMED = "netprobe.cli.lazy.named"
+
+
+class _Group(TyperGroup):
+    """Several commands. To read one of its own options typer imports pydantic: not where a command is given first."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """The group's own options, where one may be given."""
+        return [] if ctx.meta.get(_NAMED) is self else super().get_params(ctx)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """As usual; before a command that comes first there are no options."""
+        ctx.meta[_NAMED] = self if args and args[0] in self.commands else None
+        try:
+            return super().parse_args(ctx, args)
+        finally:
+            ctx.meta[_NAMED] = None
+
+
+class WholeHelp(_Group):
     """Several commands, whose lines of help are wrapped where the terminal ends and never cut."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -106,10 +125,16 @@ def commands(help_: str, cls: type[TyperGroup] = WholeHelp) -> typer.Typer:
 def group_of(known: Mapping[str, Lazy]) -> type[TyperGroup]:
     """A class for ``typer.Typer(cls=...)`` whose commands are these, in this order."""
 
-    class LazyGroup(TyperGroup):
+    class LazyGroup(_Group):
         def __init__(self, **attributes: Any) -> None:
             super().__init__(**attributes)
             self.commands = LazyCommands(known)
+
+        def parse_args(self, ctx: Any, args: list[str]) -> Any:
+            """As usual; ``help scan`` is ``scan --help``."""
+            if args[:1] == ["help"] and args[1:] and not any(word.startswith("-") for word in args):
+                args = [*args[1:], "--help"]
+            return super().parse_args(ctx, args)
 
         def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
             """Their names; not one is made."""

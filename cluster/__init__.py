@@ -20,19 +20,20 @@ Nothing here forms groups in a space of few dimensions: such a space loses the r
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from netprobe.cluster.anomalies.directions import asymmetric_pairs
-from netprobe.cluster.anomalies.outliers import OutlierSet, find_outliers
-from netprobe.cluster.balanced.sqrt_groups import sqrt_groups
-from netprobe.cluster.find import compare_methods, find_groups
-from netprobe.cluster.locality_test import judge_locality
-from netprobe.cluster.natural.number_of_groups import natural_groups
-from netprobe.cluster.records import Partition
-from netprobe.cluster.stable_ids import ids_like
+from netprobe.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from netprobe.cluster.anomalies.directions import asymmetric_pairs
+    from netprobe.cluster.anomalies.outliers import OutlierSet, find_outliers
     from netprobe.cluster.balanced.estimator import ConstrainedKMeans
+    from netprobe.cluster.balanced.sqrt_groups import sqrt_groups
+    from netprobe.cluster.find import compare_methods, find_groups
+    from netprobe.cluster.locality_test import judge_locality
+    from netprobe.cluster.natural.number_of_groups import natural_groups
+    from netprobe.cluster.records import Partition
+    from netprobe.cluster.stable_ids import ids_like
 
 __all__ = [
     "ConstrainedKMeans",
@@ -48,10 +49,17 @@ __all__ = [
     "sqrt_groups",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name == "ConstrainedKMeans":
-        from netprobe.cluster.balanced.estimator import ConstrainedKMeans
-
-        return ConstrainedKMeans
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "anomalies.directions": "asymmetric_pairs",
+        "anomalies.outliers": "OutlierSet find_outliers",
+        "balanced.sqrt_groups": "sqrt_groups",
+        "find": "compare_methods find_groups",
+        "locality_test": "judge_locality",
+        "natural.number_of_groups": "natural_groups",
+        "records": "Partition",
+        "stable_ids": "ids_like",
+        "balanced.estimator": "ConstrainedKMeans",
+    },
+)

@@ -13,33 +13,44 @@ matrix/        matrices of latency or bandwidth that others measured
 kubernetes_manifest.py   pods and a Job that scan a Kubernetes cluster
 """
 
-from netprobe.formats.detect import read_hosts_text
-from netprobe.formats.format import Format, TopologyFormat
-from netprobe.formats.host_lists.ansible import read_ansible_inventory
-from netprobe.formats.host_lists.lsf import lsf_hosts, read_lsf_counts, read_lsf_hostfile, read_lsf_list
-from netprobe.formats.host_lists.pbs import pbs_hosts, read_pbs_nodefile
-from netprobe.formats.host_lists.slurm import expand_nodelist, read_slurm_nodelist, slurm_hosts
-from netprobe.formats.hostfiles.deepspeed import read_deepspeed_hostfile, write_deepspeed_hostfile
-from netprobe.formats.hostfiles.mpich import mpich_command, read_mpich_machinefile, write_mpich_machinefile
-from netprobe.formats.hostfiles.openmpi import (
-    openmpi_command,
-    openmpi_ranks,
-    read_openmpi_hostfile,
-    write_openmpi_hostfile,
-)
-from netprobe.formats.hostfiles.plain import read_plain_list, write_plain_list
-from netprobe.formats.hostfiles.ranks import slots_of
-from netprobe.formats.load import input_files, load_hosts
-from netprobe.formats.registry import (
-    FORMATS,
-    SCHEDULE_FORMATS,
-    TOPOLOGY_FORMATS,
-    exported_names,
-    format_named,
-    schedule_format_named,
-    topology_format_named,
-    writer_named,
-)
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from netprobe.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from netprobe.formats.detect import read_hosts_text
+    from netprobe.formats.format import Format, TopologyFormat
+    from netprobe.formats.host_lists.ansible import read_ansible_inventory
+    from netprobe.formats.host_lists.lsf import lsf_hosts, read_lsf_counts, read_lsf_hostfile, read_lsf_list
+    from netprobe.formats.host_lists.pbs import pbs_hosts, read_pbs_nodefile
+    from netprobe.formats.host_lists.slurm import expand_nodelist, read_slurm_nodelist, slurm_hosts
+    from netprobe.formats.hostfiles.deepspeed import read_deepspeed_hostfile, write_deepspeed_hostfile
+    from netprobe.formats.hostfiles.mpich import (
+        mpich_command,
+        read_mpich_machinefile,
+        write_mpich_machinefile,
+    )
+    from netprobe.formats.hostfiles.openmpi import (
+        openmpi_command,
+        openmpi_ranks,
+        read_openmpi_hostfile,
+        write_openmpi_hostfile,
+    )
+    from netprobe.formats.hostfiles.plain import read_plain_list, write_plain_list
+    from netprobe.formats.hostfiles.ranks import slots_of
+    from netprobe.formats.load import input_files, load_hosts
+    from netprobe.formats.registry import (
+        FORMATS,
+        SCHEDULE_FORMATS,
+        TOPOLOGY_FORMATS,
+        exported_names,
+        format_named,
+        schedule_format_named,
+        topology_format_named,
+        writer_named,
+    )
 
 __all__ = [
     "FORMATS",
@@ -78,3 +89,23 @@ __all__ = [
     "write_plain_list",
     "writer_named",
 ]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "detect": "read_hosts_text",
+        "format": "Format TopologyFormat",
+        "host_lists.ansible": "read_ansible_inventory",
+        "host_lists.lsf": "lsf_hosts read_lsf_counts read_lsf_hostfile read_lsf_list",
+        "host_lists.pbs": "pbs_hosts read_pbs_nodefile",
+        "host_lists.slurm": "expand_nodelist read_slurm_nodelist slurm_hosts",
+        "hostfiles.deepspeed": "read_deepspeed_hostfile write_deepspeed_hostfile",
+        "hostfiles.mpich": "mpich_command read_mpich_machinefile write_mpich_machinefile",
+        "hostfiles.openmpi": "openmpi_command openmpi_ranks read_openmpi_hostfile write_openmpi_hostfile",
+        "hostfiles.plain": "read_plain_list write_plain_list",
+        "hostfiles.ranks": "slots_of",
+        "load": "input_files load_hosts",
+        "registry": "FORMATS SCHEDULE_FORMATS TOPOLOGY_FORMATS exported_names format_named "
+        "schedule_format_named topology_format_named writer_named",
+    },
+)

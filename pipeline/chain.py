@@ -158,7 +158,7 @@ def run_chain(
         complete = restore_samples(complete, found.record, folder)
     earlier = _earlier_capacity(folder) if options.resume else None
     if options.resume:
-        again = set(files.OURS) - {files.JOURNAL, files.TRUTH}
+        again = set(files.ours()) - {files.JOURNAL, files.TRUTH}
         if complete is not None:
             again -= {files.SCAN, f"{files.SCAN}.npz", files.SAMPLES}
         files.put_aside(folder, again)

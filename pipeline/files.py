@@ -12,15 +12,12 @@ from pathlib import Path
 from netprobe.core.documents.document import Document, side_path, write_atomically, write_document
 from netprobe.core.errors import InputError, InterruptedScanError, OutputExistsError
 from netprobe.core.system.interrupts import noted
-from netprobe.formats import exported_names
 
 SCAN, MAP, PLAN = "scan.json", "map.json", "plan.json"
 CAPACITY = "capacity.json"
 VERIFY = "verify.json"
 SAMPLES, JOURNAL, TRUTH = "scan.samples.npz", "scan.journal.jsonl", "truth.json"
-# An order in any format: one that an earlier scan left next to a new plan would be another plan's.
-ORDERS = exported_names()
-OURS = (SCAN, "scan.json.npz", SAMPLES, JOURNAL, MAP, "map.json.npz", CAPACITY, PLAN, *ORDERS, TRUTH, VERIFY)
+_DOCUMENTS = (SCAN, "scan.json.npz", SAMPLES, JOURNAL, MAP, "map.json.npz", CAPACITY, PLAN, TRUTH, VERIFY)
 OLD = ".old"
 _GO_ON = {"scan": "netprobe map", "map": "netprobe plan", "plan": "netprobe export"}
 _MOST_OF_NOTHING = 1 << 24
@@ -30,10 +27,20 @@ _PLAN_KIND = re.compile(rb'^  "kind": "([a-z_]{1,20})"', re.MULTILINE)
 _SCHEMA = re.compile(rb'"(?:schema|journal)":\s*"netprobe\.([a-z_]{1,20})/')
 
 
+def ours() -> tuple[str, ...]:
+    """The names of what netprobe writes into a scan's folder.
+
+    Orders in any format are among them: one that an earlier scan left next to a new plan would be another plan's.
+    """
+    from netprobe.formats import exported_names  # whoever only reads documents does not wait for every format
+
+    return (*_DOCUMENTS, *exported_names())
+
+
 def check_folder(path: Path, inputs: Sequence[Path]) -> None:
     """Refuse a folder in which one of our own names is a file that was given to be read."""
     taken = {_resolved(given) for given in inputs}
-    for name in OURS:
+    for name in ours():
         if _resolved(path / name) in taken:
             raise OutputExistsError(
                 f"{path / name}: is an input, and would be written: name another --out, or copy the input"
@@ -54,7 +61,7 @@ def prepare_folder(path: Path, *, force: bool = False) -> None:
     except OSError as error:
         raise InputError(f"{path}: cannot be made: {error.strerror}") from None
     _check_holds(path, found, force=force)
-    put_aside(path, set(found) & set(OURS))
+    put_aside(path, set(found) & set(ours()))
 
 
 def check_out(path: Path, *, force: bool = False) -> None:
@@ -92,9 +99,9 @@ def _check_holds(path: Path, found: Sequence[str], *, force: bool) -> None:
 
 def _is_of_a_failed_scan(path: Path, found: Iterable[str]) -> bool:
     """Whether a folder holds a scan that measured nothing, and nothing else: the next one may have its place."""
-    ours = {SCAN, SAMPLES, JOURNAL} | {name + OLD for name in OURS}
+    of_scan = {SCAN, SAMPLES, JOURNAL} | {name + OLD for name in ours()}
     try:
-        return SCAN in found and set(found) <= ours and is_of_nothing(path / SCAN, "scan")
+        return SCAN in found and set(found) <= of_scan and is_of_nothing(path / SCAN, "scan")
     except OSError:
         return False
 

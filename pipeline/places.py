@@ -6,10 +6,13 @@ import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from netprobe.core.errors import DocumentError
-from netprobe.formats.recognize import HEAD_BYTES, Recognized, recognize
 from netprobe.pipeline import files
+
+if TYPE_CHECKING:
+    from netprobe.formats.recognize import Recognized
 
 NAMES = {
     "scan": files.SCAN,
@@ -54,6 +57,8 @@ def find_document(given: Path, kind: str) -> Path:
         if found == kind:
             return given
         if found is None:
+            from netprobe.formats.recognize import HEAD_BYTES, recognize
+
             with given.open("rb") as stream:
                 head = stream.read(HEAD_BYTES)
             if _may_be_ours(given, head):

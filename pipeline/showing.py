@@ -8,23 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from netprobe.core.documents.capacity import Capacity
 from netprobe.core.documents.document import Document, load_document, parse_document, read_json, schema_of
 from netprobe.core.documents.map import Map
-from netprobe.core.documents.matrix import FloatMatrix
-from netprobe.core.documents.plan import Plan
 from netprobe.core.documents.scan import Scan
-from netprobe.core.documents.verify import Verify
 from netprobe.core.errors import DocumentError, InputError
 from netprobe.core.text import meant
-from netprobe.formats.recognize import HEAD_BYTES, recognize
 from netprobe.pipeline import files
 from netprobe.pipeline.places import NAMES, documents_in
-from netprobe.plan import load_plan
+
+if TYPE_CHECKING:
+    from netprobe.core.documents.capacity import Capacity
+    from netprobe.core.documents.matrix import FloatMatrix
+    from netprobe.core.documents.plan import Plan
+    from netprobe.core.documents.verify import Verify
 
 KINDS = ("scan", "map", "capacity", "plan", "verify")
 
@@ -83,15 +83,23 @@ def _one(shown: Shown, path: Path) -> Shown:
     if kind == "map":
         return replace(shown, map=load_document(Map, path))
     if kind == "capacity":
+        from netprobe.core.documents.capacity import Capacity
+
         return replace(shown, capacity=load_document(Capacity, path))
     if kind == "plan":
+        from netprobe.plan import load_plan
+
         return replace(shown, plans=(*shown.plans, (path, load_plan(path))))
     if kind == "verify":
+        from netprobe.core.documents.verify import Verify
+
         return replace(shown, verifies=(*shown.verifies, (path, load_document(Verify, path))))
     data = read_json(path) if path.suffix == ".json" or not path.is_file() else None
     if data is not None:
         kind = schema_of(data, source=str(path))[0]
         raise DocumentError(f"is a {kind}, of which there is nothing to show", source=str(path))
+    from netprobe.formats.recognize import HEAD_BYTES, recognize
+
     with path.open("rb") as stream:
         found = recognize(stream.read(HEAD_BYTES))
     hint = "" if found.command is None else f": {found.command.replace('{}', str(path))} reads it"

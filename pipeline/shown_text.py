@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
-from netprobe.core.documents.ds_sync_plan import DsSyncPlan
-from netprobe.core.documents.plan import OrderPlan, Plan
-from netprobe.core.documents.schedule_plan import SchedulePlan
 from netprobe.pipeline.mapping.findings import direction_lines, outlier_lines
 from netprobe.pipeline.showing import Shown
 from netprobe.report import terminal
-from netprobe.report.capacity import capacity_parts
 from netprobe.report.headline import headline
-from netprobe.report.schedule import pattern_lines, schedule_text
-from netprobe.report.verify import verify_parts
+
+if TYPE_CHECKING:
+    from netprobe.core.documents.ds_sync_plan import DsSyncPlan
+    from netprobe.core.documents.plan import OrderPlan, Plan
+    from netprobe.core.documents.schedule_plan import SchedulePlan
 
 
 def shown_parts(shown: Shown, *, width: int, encoding: str = "utf-8") -> list[Any]:
     """Texts, and what rich renders: a heat map of ``width`` columns, groups, capacities, plans, runs, what to do."""
     parts = _map_parts(shown, width, encoding)
     if shown.capacity is not None:
+        from netprobe.report.capacity import capacity_parts
+
         parts += [*capacity_parts(shown.capacity), ""]
     for path, plan in shown.plans:
         parts += [*_plan_lines(path, plan), ""]
     for path, verify in shown.verifies:
+        from netprobe.report.verify import verify_parts
+
         parts += [f"{path.name}:", *verify_parts(verify), ""]
-    order = next((plan for _, plan in shown.plans if isinstance(plan, OrderPlan)), None)
+    order = next((cast("OrderPlan", plan) for _, plan in shown.plans if plan.kind == "order"), None)
     made_of = None if order is None else order.parent().sha256
     # A run of another plan says nothing of this one.
     ran = next((v for _, v in shown.verifies if made_of in {parent.sha256 for parent in v.parents}), None)
@@ -48,10 +51,15 @@ def _map_parts(shown: Shown, width: int, encoding: str) -> list[Any]:
 
 
 def _plan_lines(path: Path, plan: Plan) -> list[str]:
-    if isinstance(plan, OrderPlan):
-        return [f"{path.name}, an order of the ranks:", terminal.order_text(plan)]
-    if isinstance(plan, SchedulePlan):
-        return [f"{path.name}, a schedule:", schedule_text(plan)]
-    if isinstance(plan, DsSyncPlan):
-        return [f"{path.name}, which hosts average with which:", *pattern_lines(plan)]
+    """What is of another kind than those in the folder is not imported: a model of pydantic takes its time."""
+    if plan.kind == "order":
+        return [f"{path.name}, an order of the ranks:", terminal.order_text(cast("OrderPlan", plan))]
+    if plan.kind == "schedule":
+        from netprobe.report.schedule import schedule_text
+
+        return [f"{path.name}, a schedule:", schedule_text(cast("SchedulePlan", plan))]
+    if plan.kind == "ds_sync":
+        from netprobe.report.schedule import pattern_lines
+
+        return [f"{path.name}, which hosts average with which:", *pattern_lines(cast("DsSyncPlan", plan))]
     return [f"{path.name}, a plan of kind {plan.kind}"]

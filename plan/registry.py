@@ -1,12 +1,13 @@
 """The kinds of plans, and the one public loader: loading a plan proves it.
 
-A kind is one module that ends with one ``register`` call; ``netprobe.plan`` imports those modules. A plan
+A kind is one module that ends with one ``register`` call; it is imported when a plan of that kind is met. A plan
 whose ``kind`` or any entry of whose ``requires`` is not known here is refused by name, since obeying half of
 a plan is worse than obeying none.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,12 @@ class PlanKind:
 
 
 _KINDS: dict[str, PlanKind] = {}
+_MODULES = {
+    "ds_sync": "netprobe.plan.ds_sync.document",
+    "order": "netprobe.plan.order.kind",
+    "schedule": "netprobe.plan.schedule.document",
+}
+"""What registers each kind."""
 
 
 def register(entry: PlanKind) -> None:
@@ -47,7 +54,15 @@ def register(entry: PlanKind) -> None:
 
 def plan_kinds() -> dict[str, PlanKind]:
     """The known kinds by name."""
+    for kind in _MODULES:
+        _known(kind)
     return dict(sorted(_KINDS.items()))
+
+
+def _known(kind: str) -> PlanKind | None:
+    if kind not in _KINDS and kind in _MODULES:
+        importlib.import_module(_MODULES[kind])
+    return _KINDS.get(kind)
 
 
 def load_plan(path: Path) -> Plan:
@@ -62,10 +77,10 @@ def parse_plan(data: dict[str, Any], *, source: str, folder: Path | None = None)
     entry of ``requires``, and for a plan that does not hold.
     """
     base = parse_document(_Head, data, source=source, folder=folder)
-    entry = _KINDS.get(base.kind)
+    entry = _known(base.kind)
     if entry is None:
         raise DocumentError(
-            f"is a plan of unknown kind {base.kind[:60]!r}: known are {', '.join(sorted(_KINDS))}",
+            f"is a plan of unknown kind {base.kind[:60]!r}: known are {', '.join(plan_kinds())}",
             source=source,
         )
     unknown = [name for name in base.requires if name not in entry.features]
@@ -83,7 +98,7 @@ def parse_plan(data: dict[str, Any], *, source: str, folder: Path | None = None)
 
 def prove_plan(plan: Plan, *, source: str | None = None) -> None:
     """Prove a plan that was just built, or loaded. Raises DocumentError when it does not hold."""
-    entry = _KINDS.get(plan.kind)
+    entry = _known(plan.kind)
     if entry is None:
         raise DocumentError(f"is a plan of unknown kind {plan.kind!r}", source=source)
     try:
@@ -94,7 +109,7 @@ def prove_plan(plan: Plan, *, source: str | None = None) -> None:
 
 def plan_json_schema() -> dict[str, Any]:
     """JSON Schema of a plan of any known kind."""
-    models = [entry.model for _, entry in sorted(_KINDS.items())]
+    models = [entry.model for entry in plan_kinds().values()]
     references, schema = models_json_schema([(model, "validation") for model in models])
     choices = [references[(model, "validation")] for model in models]
     return {

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from netprobe.core.documents.map import Map
-from netprobe.core.documents.plan import OrderPlan
-from netprobe.core.documents.verify import Verify
 from netprobe.core.units import count, seconds_text, size_text
 
 if TYPE_CHECKING:
     from netprobe.core.documents.capacity import Capacity
     from netprobe.core.documents.ds_sync_plan import DsSyncPlan
+    from netprobe.core.documents.map import Map
+    from netprobe.core.documents.plan import OrderPlan
     from netprobe.core.documents.schedule_plan import SchedulePlan
+    from netprobe.core.documents.verify import Verify
 
 WIDE = 0.25
 """An interval that reaches further than this from its middle, relatively, is no proof yet."""

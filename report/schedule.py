@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Console, ConsoleOptions
 from rich.table import Table
@@ -10,10 +11,12 @@ from rich.table import Table
 from netprobe.core.documents.ds_sync_plan import DsSyncPlan
 from netprobe.core.documents.schedule_plan import Prediction, SchedulePlan
 from netprobe.core.units import count, seconds_text, size_text
-from netprobe.plan.auto.candidates import GIVEN, Candidate
-from netprobe.plan.auto.choice import Range
-from netprobe.plan.auto.predicting import Tried
 from netprobe.report.terminal import fold_names
+
+if TYPE_CHECKING:
+    from netprobe.plan.auto.candidates import Candidate
+    from netprobe.plan.auto.choice import Range
+    from netprobe.plan.auto.predicting import Tried
 
 ROWS_SHOWN = 12
 _WIDEST = 1000
@@ -90,6 +93,8 @@ def _time(one: Tried) -> float | None:
 
 
 def _candidate(candidate: Candidate) -> str:
+    from netprobe.plan.auto.candidates import GIVEN
+
     parts = [candidate.algorithm]
     if candidate.groups is not None:
         sizes = sorted(map(len, candidate.groups.ranks))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.cluster import find_outliers
-from netprobe.cluster.anomalies.outliers import OutlierHost
 from netprobe.core.documents.map import AsymmetricLink, Map, Outliers, RttLayer, SlowHost, SlowLink
 from netprobe.core.numeric.distances import is_directed
 from netprobe.core.units import count, seconds_text
+
+if TYPE_CHECKING:
+    from netprobe.cluster.anomalies.outliers import OutlierHost
 
 _LISTED = 100
 
@@ -24,6 +25,8 @@ def outliers_of(
 
     layer: ``rtt``, seconds of a round trip; ``beta``, seconds per byte.
     """
+    from netprobe.cluster import find_outliers  # whoever only shows what was found does not wait for it
+
     found = find_outliers(raw_distance, labels)
     hosts = [
         SlowHost(

@@ -20,11 +20,11 @@ from netprobe.plan.order.choice import LEAF, ORIGINAL, Choice, choose, judged_as
 from netprobe.plan.order.cross_validation import Gain, HeldOutCosts, held_out_costs
 from netprobe.plan.order.figures import PricedOrders, optimality_gap, random_orders
 from netprobe.plan.order.link_costs import Links
-from netprobe.plan.order.order_proof import crossings_of, prove_order_plan
+from netprobe.plan.order.order_proof import crossings_of
 from netprobe.plan.order.readings import HeldOutReadings
 from netprobe.plan.order.request import OrderProblem, OrderRequest, checked_problem
 from netprobe.plan.order.strategy import Candidate, Hops
-from netprobe.plan.registry import PlanKind, prove_plan, register
+from netprobe.plan.registry import prove_plan
 from netprobe.plan.search.ring import ring_cost
 
 Fields = dict[str, Any]
@@ -226,13 +226,3 @@ def _worst(problem: OrderProblem, sample: Callable[[], PricedOrders]) -> Fields:
         "cost_worst_s": round_float(strategy.price(worst, link_cost)),
         "order_worst": problem.named(worst),
     }
-
-
-register(
-    PlanKind(
-        kind="order",
-        model=OrderPlan,
-        prove=prove_order_plan,
-        summary="hosts in rank order for one algorithm of a collective",
-    )
-)

@@ -19,6 +19,8 @@ from netprobe.core.documents.document import write_document
 from netprobe.formats import FORMATS, TOPOLOGY_FORMATS
 from netprobe.lab.spec.reader import example_names
 from netprobe.pipeline.chain import Chain
+from netprobe.pipeline.mapping.map_scan import map_scan
+from netprobe.pipeline.planning.plan_order import PlanRequest, plan_order
 from netprobe.plan.costs import MODELS
 from netprobe.probe.records.events import ScanWarning
 from tests.documents import rack_scan
@@ -35,6 +37,29 @@ def test_help_imports_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "HEAVY []"
     assert "Exit codes" in done.stdout
+
+
+def test_help_of_commands_reads_no_option_and_show_imports_no_format_and_no_search(tmp_path: Path) -> None:
+    scan, _ = rack_scan((3, 3), seed=1)
+    mapped = map_scan(scan)
+    for document, name in ((scan, "scan"), (mapped, "map"), (plan_order(mapped, PlanRequest()), "plan")):
+        write_document(document, tmp_path / f"{name}.json")
+    code = (
+        "import sys\n"
+        "from netprobe.cli.entry import run\n"
+        "for words in ('scan --help', 'plan --help', 'plan order -h', 'lab up --help', 'help export schedule'):\n"
+        "    assert run(words.split()) == 0, words\n"
+        "print('HELP', *sorted({'numpy', 'scipy', 'pydantic', 'rich', 'yaml'} & set(sys.modules)))\n"
+        "assert run(['show', sys.argv[1]]) == 0\n"
+        "needless = ('netprobe.formats', 'netprobe.cluster', 'netprobe.embed', 'netprobe.plan.auto', 'scipy', 'yaml',\n"
+        "            'netprobe.plan.order.order', 'netprobe.core.documents.verify')\n"
+        "print('SHOW', *(name for name in needless if name in sys.modules))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True)
+    assert [line.strip() for line in done.stdout.splitlines() if line[:5].strip() in {"HELP", "SHOW"}] == [
+        "HELP",
+        "SHOW",
+    ]
 
 
 def test_help_imports_no_command_and_has_a_line_for_each() -> None:
