@@ -63,7 +63,7 @@ class Reach:
     def agents(self, options: ScanOptions | None = None) -> ScanOptions:
         """Options of a scan, with what this says of the agents."""
         seconds = arguments.number(self.start_timeout_s, "start_timeout_s")
-        given = ScanOptions(python=self.python, setup=self.setup, start_timeout_s=seconds)
+        given = ScanOptions(python=self.python, setup=self.setup, start_timeout_s=seconds, latency="auto")
         if options is None:
             return given
         changes = {

@@ -43,7 +43,7 @@ def doctor(
     if hosts is None and reach.via is None and selector is None:
         return _this_machine(output)
     from netprobe.cli.options.launching import hosts_or_selector
-    from netprobe.pipeline.doctor.hosts import examine_hosts
+    from netprobe.pipeline.doctor.hosts import examine_hosts, passing_text
     from netprobe.pipeline.scanning.hosts import hosts_to_scan
     from netprobe.probe.records.options import ScanOptions
 
@@ -54,7 +54,8 @@ def doctor(
     )
     launcher.check(given)
     report = examine_hosts(given, launcher=launcher, options=options)
-    output.say(_table(report), *_lacks(report))
+    passing = passing_text(report.findings)
+    output.say(_table(report), *([passing] if passing else []), *_lacks(report))
     output.result(report.as_dict() | {"exit_code": report.exit_code})
     return report.exit_code
 

@@ -78,7 +78,7 @@ class Probing:
 
     probes: ProbesOption = 100
     interval: IntervalOption = 0.001
-    latency: LatencyOption = "stamp"
+    latency: LatencyOption = "auto"
     source_ports: SourcePortsOption = 1
     full_visits: FullVisitsOption = False
     pairs: PairsOption = None

@@ -11,7 +11,8 @@ LatencyOption = Annotated[
     typer.Option(
         "--latency",
         metavar="METHOD",
-        help="stamp (UDP, stamped by both kernels), tcp (handshakes), icmp (by scapy; needs CAP_NET_RAW) or fping.",
+        help="stamp (UDP, stamped by both kernels), tcp (handshakes), icmp (by scapy; needs CAP_NET_RAW), fping; auto "
+        "is stamp, or tcp where no UDP passes.",
     ),
 ]
 SourcePortsOption = Annotated[

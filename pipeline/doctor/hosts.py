@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from netprobe.core.errors import EXIT_NOTHING_MEASURED, EXIT_OK, EXIT_PARTIAL
 from netprobe.core.hosts import Host
+from netprobe.core.units import count
+from netprobe.probe.agent.path.mtu import MAX_SIZE
 from netprobe.probe.audit.examine import Findings, run_examine
 from netprobe.probe.launchers.launch import Launcher
 from netprobe.probe.records.options import ScanOptions
@@ -70,11 +72,49 @@ def _lacks(findings: Sequence[Findings]) -> Iterator[Lack]:
                 reasons.setdefault(found.reason or "no reason known", []).append(found.host.name)
         for reason, lost in reasons.items():
             yield Lack(what=reason, hosts=tuple(lost), costs=costs)
-    up = [found for found in findings if found.status == "ok"]
+    up = _without_what_neighbours_explain([found for found in findings if found.status == "ok"])
     for what, lacking, costs in _CHECKS:
         names = tuple(found.host.name for found in up if lacking(found))
         if names:
             yield Lack(what=what, hosts=names, costs=costs)
+
+
+def _without_what_neighbours_explain(findings: Sequence[Findings]) -> list[Findings]:
+    """A host at which no UDP arrives gets no answers either: its neighbours are not to blame for its silence."""
+    deaf = {
+        found.host.name for found in findings if found.arrivals and not any(a.udp for a in found.arrivals)
+    }
+    return [
+        found
+        if found.host.name in deaf
+        else replace(found, arrivals=tuple(one for one in found.arrivals if one.src not in deaf))
+        for found in findings
+    ]
+
+
+def large_packets_vanish(found: Findings) -> bool:
+    """Whether the path MTU from a neighbour is below that of the host's interface."""
+    most = None if found.audit is None else found.audit.mtu_bytes
+    return most is not None and any(
+        one.mtu_bytes is not None and one.mtu_bytes < min(most, MAX_SIZE) for one in found.arrivals
+    )
+
+
+def passing_text(findings: Sequence[Findings]) -> str:
+    """How much of what was tried between the hosts gets through; empty where nothing was."""
+    tried = [one for found in findings for one in found.arrivals]
+    if not tried:
+        return ""
+    by = {"UDP": sum(one.udp for one in tried), "TCP": sum(one.tcp for one in tried)}
+    whole = sum(
+        not large_packets_vanish(replace(found, arrivals=(one,)))
+        for found in findings
+        for one in found.arrivals
+        if one.mtu_bytes is not None
+    )
+    words = [f"{name} passes on {passed} of them" for name, passed in by.items()]
+    large = f"packets as large as the interfaces take on {whole}"
+    return f"{count(len(tried), 'link')} of a ring tried: {', '.join(words)}, {large}"
 
 
 def own_name_is_loopback(found: Findings) -> bool:
@@ -97,9 +137,25 @@ def _without(program: str) -> Callable[[Findings], bool]:
 
 _CHECKS: tuple[tuple[str, Callable[[Findings], bool], str], ...] = (
     (
-        "UDP from the host before it in the list does not arrive, TCP does",
-        lambda found: found.udp_blocked,
-        "the default method cannot measure latency: let UDP in (--port-range), or give scan --latency tcp",
+        "UDP from a neighbour in the list does not arrive, TCP does",
+        lambda found: any(one.tcp and not one.udp for one in found.arrivals),
+        "latency is measured by UDP: let it in (--port-range), or give scan --latency tcp, as scan does itself where "
+        "no UDP arrives at any host",
+    ),
+    (
+        "TCP from a neighbour in the list does not arrive, UDP does",
+        lambda found: any(one.udp and not one.tcp for one in found.arrivals),
+        "latency can be measured; goodput, capacity and verify cannot, and most jobs cannot run: let TCP in",
+    ),
+    (
+        "neither UDP nor TCP from a neighbour in the list arrives",
+        lambda found: any(not one.udp and not one.tcp for one in found.arrivals),
+        "links there cannot be measured: a firewall, or no route between the hosts",
+    ),
+    (
+        "packets as large as its interface takes do not arrive from a neighbour in the list",
+        large_packets_vanish,
+        "goodput and jobs may hang where routers do not say so: lower the MTU of the hosts, or mend that of the path",
     ),
     (
         "no kernel time stamps",

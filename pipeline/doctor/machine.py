@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from netprobe._version import __version__
-from netprobe.core.system.install import install_command, place, wrong_installs
+from netprobe.core.system.install import install_command, package_command, place, wrong_installs
 
 State = Literal["ok", "missing", "limited"]
 
@@ -46,12 +46,13 @@ def _checks() -> Iterator[Check]:
     ):
         yield _program(program, arguments, what, package)
     yield _compiler()
-    for module, what, extra in (
-        ("torch", "fits on torch or a GPU, when used as a library", "map"),
-        ("sklearn", "the constrained k-means as an estimator", "map"),
-        ("scapy", "latency by ICMP (--latency icmp), and --trace scapy", "icmp"),
+    for module, what, remedy in (
+        ("torch", "fits on torch or a GPU, when used as a library", install_command("map")),
+        # Not the extra: [map] would bring torch's gigabytes for it.
+        ("sklearn", "the constrained k-means as an estimator", package_command("scikit-learn")),
+        ("scapy", "latency by ICMP (--latency icmp), and --trace scapy", install_command("icmp")),
     ):
-        yield _module(module, what, extra)
+        yield _module(module, what, remedy)
     yield _stamps()
     yield _namespaces()
 
@@ -99,9 +100,8 @@ def _compiler() -> Check:
     return Check(name="compiler", state="ok", found=_first_line([path, "--version"]) or path, needed_for=what)
 
 
-def _module(module: str, what: str, extra: str) -> Check:
+def _module(module: str, what: str, remedy: str) -> Check:
     if importlib.util.find_spec(module) is None:
-        remedy = install_command(extra)
         return Check(name=module, state="missing", found="not installed", needed_for=what, remedy=remedy)
     return Check(name=module, state="ok", found=f"version {_version(module)}", needed_for=what)
 

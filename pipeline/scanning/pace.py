@@ -43,6 +43,8 @@ class Pace:
             options = replace(options, **preset)  # type: ignore[arg-type]
             chosen |= dict.fromkeys(preset, "--gentle")
         if self.rate is not None:
+            if options.latency == "auto":  # the rate is that of UDP probes: TCP handshakes would exceed it
+                options = replace(options, latency="stamp")
             options = self._below_rate(self.rate, options, measuring, hosts)
             chosen |= dict.fromkeys(("links_at_once", "interval_s"), "--rate")
         return options, chosen

@@ -14,7 +14,7 @@ from netprobe.probe.audit.audit import AUDIT_TIMEOUT_S, parse_audit
 from netprobe.probe.fleet.connection import AgentLostError, TaskFailedError, text_field, whole_field
 from netprobe.probe.fleet.fleet import Fleet, Member
 from netprobe.probe.launchers.launch import Launcher
-from netprobe.probe.methods.blocked import blocked_links
+from netprobe.probe.methods.blocked import Arrival, ring_arrivals
 from netprobe.probe.records.events import OnEvent, Teller, ignore
 from netprobe.probe.records.options import ScanOptions
 
@@ -39,21 +39,21 @@ class Findings:
     """What the host's own name resolves to there; None when that took too long."""
     clock_offset_s: float | None = None
     """Its wall clock less the controller's; the round trip of the question is its uncertainty."""
-    udp_blocked: bool = False
-    """Whether another host got no answer to UDP probes from it, and one to a TCP connection."""
+    arrivals: tuple[Arrival, ...] = ()
+    """What arrives there from its neighbours in the list."""
 
 
 async def examine(
     hosts: Sequence[Host], launcher: Launcher, options: ScanOptions, *, on_event: OnEvent = ignore
 ) -> list[Findings]:
-    """Start agents on all hosts, ask each, and end them. A few probes go from each host to the next one, to see whether
-    UDP gets through. Raises InputError."""
+    """Start agents on all hosts, ask each, and end them. A few probes go round a ring of them, both ways, to see
+    whether UDP, TCP and large packets get through. Raises InputError."""
     fleet = Fleet(hosts, launcher, options, Teller(on_event), time.monotonic)
     try:
         await fleet.start()
         found = await asyncio.gather(*map(_ask, fleet.members))
-        blocked = {dst.index for _src, dst in await blocked_links(fleet.members, options)}
-        return [replace(one, udp_blocked=index in blocked) for index, one in enumerate(found)]
+        arrivals = await ring_arrivals(fleet.members, options)
+        return [replace(one, arrivals=tuple(arrivals.get(index, ()))) for index, one in enumerate(found)]
     finally:
         try:
             await fleet.end()

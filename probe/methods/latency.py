@@ -13,8 +13,12 @@ from netprobe.probe.records.options import ScanOptions
 
 
 def latency_method(options: ScanOptions) -> Method:
-    """The one method of the scan's primary measurement. Raises PlatformError for what this machine lacks."""
+    """The one method of the scan's primary measurement. Raises PlatformError for what this machine lacks.
+
+    Of ``auto`` that is stamp, until ``probe.methods.blocked`` finds that no UDP gets through.
+    """
     methods: dict[str, Callable[[ScanOptions], Method]] = {
+        "auto": Stamp,
         "stamp": Stamp,
         "icmp": Icmp,
         "fping": Fping,

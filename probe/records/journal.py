@@ -250,6 +250,8 @@ def read_journal(path: Path) -> JournalRecord:
                 notes.append(note)
                 if isinstance(note.get("boot_id"), str):
                     boots[str(note["host"])] = note["boot_id"]
+                if isinstance(note.get("latency"), str):
+                    options["latency"] = note["latency"]  # what auto turned out to be
                 if "void" in note:
                     void = {places[name] for name in note["void"]}
                     visits = [visit for visit in visits if not {visit.src, visit.dst} & void]

@@ -16,8 +16,8 @@ from netprobe.probe.agent.stamp.readings import LEAST_READINGS
 
 MAX_SETUP = 16_384
 StampLevel = Literal["kernel", "kernel_rx", "user"]
-Latency = Literal["stamp", "icmp", "fping", "tcp"]
-LATENCIES: tuple[Latency, ...] = ("stamp", "icmp", "fping", "tcp")
+Latency = Literal["auto", "stamp", "icmp", "fping", "tcp"]
+LATENCIES: tuple[Latency, ...] = ("auto", "stamp", "icmp", "fping", "tcp")
 MAX_SOURCE_PORTS = 64
 MOST_PROBES = {"stamp": MAX_PROBES, "icmp": 10_000, "fping": 5_000, "tcp": MAX_PROBES}
 """ICMP numbers its probes in 16 bits, and an agent keeps them all; what fping prints of more fits no answer."""
@@ -47,7 +47,7 @@ class ScanOptions:
     setup: str | None = None
     """Shell lines that run on each host before Python (``. /etc/profile; module load python/3.11``)."""
     latency: Latency = "stamp"
-    """How round-trip times are measured, the same on all links."""
+    """How round-trip times are measured, the same on all links. ``auto`` is stamp, or tcp where no UDP gets through."""
     source_ports: int = 1
     """Source ports from which each link is probed, one after the other, each with ``probes_per_visit`` probes."""
     stamps: StampLevel = "kernel"
@@ -78,7 +78,7 @@ class ScanOptions:
         low, high = self.port_range
         most = MOST_PROBES.get(self.latency, MAX_PROBES)
         if not 1 <= self.probes_per_visit <= most:
-            of = "" if self.latency == "stamp" else f" with --latency {self.latency}"
+            of = "" if self.latency in ("auto", "stamp") else f" with --latency {self.latency}"
             yield f"{self.probes_per_visit} probes per visit: 1 to {most} are allowed{of}"
         if not _within(self.interval_s, MIN_INTERVAL_NS / 1e9, 60):
             yield f"an interval of {self.interval_s} s: 0.00005 to 60 s are allowed"
@@ -131,7 +131,7 @@ class ScanOptions:
     @property
     def may_end_early(self) -> bool:
         """Whether a visit may have fewer than ``probes_per_visit``."""
-        possible = self.latency == "stamp" and self.stamps == "kernel" and self.precision_s > 0
+        possible = self.latency in ("auto", "stamp") and self.stamps == "kernel" and self.precision_s > 0
         return possible and self.probes_per_visit > LEAST_READINGS
 
     @property

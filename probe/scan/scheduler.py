@@ -60,6 +60,11 @@ class Scheduler:
         self._suspects: frozenset[int] = frozenset()
         self._finished = self._count_finished()
 
+    def use(self, phases: Sequence[Phase], *, latency: str) -> None:
+        """Other phases than those given, before they run; the journal has the method that was chosen."""
+        self._phases = phases
+        self._write_down(lambda journal: journal.note(latency=latency))
+
     async def run(self) -> None:
         """Phase after phase, each round after round until its chooser has no more."""
         self._began = self._clock()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from netprobe.core.hosts import Host, check_hosts
 from netprobe.probe.agent.audit import PROGRAMS
@@ -14,7 +14,7 @@ from netprobe.probe.fleet.fleet import Fleet
 from netprobe.probe.fleet.stopping import run_stoppable
 from netprobe.probe.launchers.launch import Launcher
 from netprobe.probe.methods.base import Warns
-from netprobe.probe.methods.blocked import blocked_hosts, blocked_text
+from netprobe.probe.methods.blocked import BY_TCP, blocked_hosts, blocked_text, only_tcp_passes
 from netprobe.probe.methods.latency import latency_method
 from netprobe.probe.records.events import OnEvent, ScanWarning, Teller, ignore
 from netprobe.probe.records.journal import Journal
@@ -81,12 +81,18 @@ async def measure(
     hints: list[str] = []
 
     async def work() -> None:
-        nonlocal duration
+        nonlocal duration, phases
         scheduler.void_replaced(log.boots)
         scheduler.note_hosts()
         try:
             if audit is not None:
                 await audit.start()
+            if await _needs_tcp(fleet, phases, scheduler.visits, options, on_event):
+                phases = (
+                    replace(phases[0], method=latency_method(replace(options, latency="tcp"))),
+                    *phases[1:],
+                )
+                scheduler.use(phases, latency="tcp")
             if len(hosts) > 1:
                 await scheduler.run()
         finally:
@@ -117,6 +123,24 @@ async def measure(
             controller=None if audit is None else audit.controller,
         ),
     )
+
+
+async def _needs_tcp(
+    fleet: Fleet,
+    phases: Sequence[Phase],
+    visits: Sequence[VisitResult],
+    options: ScanOptions,
+    on_event: OnEvent,
+) -> bool:
+    """Whether ``auto`` means TCP here, which is told. A scan that goes on keeps to the method of its readings."""
+    if options.latency != "auto" or phases[0].method.measurement.method != "stamp":
+        return False
+    if any(visit.has_reading for visit in visits if visit.measurement == RTT):
+        return False
+    found = await only_tcp_passes(fleet.members, options)
+    if found:
+        on_event(ScanWarning(text=BY_TCP))
+    return found
 
 
 async def _udp_hints(

@@ -83,3 +83,57 @@ def test_a_host_without_programs_or_kernel_stamps_is_told_what_it_costs() -> Non
 def test_a_quiet_doctor_leaves_the_exit_code(fleet: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*fleet, "-q"]) == 3
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("arrives", "blamed", "said"),
+    [
+        ({}, (), "6 links of a ring tried: UDP passes on 6 of them, TCP passes on 6 of them, packets"),
+        # b lets nothing in by UDP, and so hears no answer from a and c either.
+        (
+            {"ab": "udp", "cb": "udp", "ba": "udp", "bc": "udp"},
+            ("b",),
+            "UDP passes on 2 of them, TCP passes on 6",
+        ),
+        ({"ab": "udp"}, ("b",), "UDP passes on 5 of them, TCP passes on 6"),
+        ({"ab": "tcp", "cb": "tcp"}, ("b",), "UDP passes on 6 of them, TCP passes on 4"),
+        ({"ca": "udp tcp"}, ("a",), "UDP passes on 5 of them, TCP passes on 5"),
+        ({"ac": "mtu"}, ("c",), "packets as large as the interfaces take on 5"),
+        (
+            dict.fromkeys(("ab", "bc", "ca", "ba", "cb", "ac"), "udp"),
+            ("a", "b", "c"),
+            "UDP passes on 0 of them",
+        ),
+    ],
+)
+def test_what_does_not_arrive_is_said_of_the_host_that_it_does_not_reach(
+    arrives: dict[str, str], blamed: tuple[str, ...], said: str
+) -> None:
+    """``arrives`` has what is dropped on a link, by the names of its ends."""
+    from netprobe.core.hosts import make_host
+    from netprobe.pipeline.doctor.hosts import passing_text, report
+    from netprobe.probe.audit.audit import parse_audit
+    from netprobe.probe.audit.examine import Findings
+    from netprobe.probe.methods.blocked import Arrival
+
+    audit = parse_audit({
+        "type": "audited", "cores": 2, "delay_p50_ns": 0, "delay_p99_ns": 0, "raw_icmp": True, "mtu": 1500,
+        "programs": {"iperf3": "3", "fping": "5"},
+    })  # fmt: skip
+
+    def arrival(src: str, dst: str) -> Arrival:
+        dropped = arrives.get(src + dst, "").split()
+        mtu = None if "udp" in dropped else 1400 if "mtu" in dropped else 1500
+        return Arrival(src=src, udp="udp" not in dropped, tcp="tcp" not in dropped, mtu_bytes=mtu)
+
+    findings = [
+        Findings(
+            host=make_host(name), status="ok", reason=None, port=9, stamps="kernel", audit=audit,
+            own_addresses=("10.0.0.1",), clock_offset_s=0.0,
+            arrivals=tuple(arrival(src, name) for src in "abc" if src != name),
+        )
+        for name in "abc"
+    ]  # fmt: skip
+    lacks = report(findings).lacks
+    assert [lack.hosts for lack in lacks] == ([blamed] if blamed else [])
+    assert said in passing_text(findings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +14,7 @@ from netprobe.core.hosts import read_hosts_file
 from netprobe.lab import Lab, parse_spec, temporary
 from netprobe.pipeline.doctor.hosts import examine_hosts
 from netprobe.probe.launchers.via import parse_via
+from netprobe.probe.methods.blocked import BY_TCP
 from netprobe.probe.records.options import ScanOptions
 from netprobe.probe.scan.session import run_scan
 
@@ -40,8 +42,11 @@ def test_udp_that_is_dropped_is_told_from_a_host_that_is_gone(lab: Lab) -> None:
     (said,) = [text for text in scan.warnings if "--latency tcp" in text]
     assert said.startswith(f"{hosts[2].name}: ")
     lacks = [lack for lack in examine_hosts(hosts, launcher=via, options=OPTIONS).lacks if "UDP" in lack.what]
-    assert {name for lack in lacks for name in lack.hosts} <= {hosts[2].name, hosts[3].name} and lacks
+    assert [lack.hosts for lack in lacks] == [(hosts[2].name,)]
     for host in (hosts[0], hosts[1], hosts[3]):
         drop_udp(host.target)
     with pytest.raises(NothingMeasuredError, match="give --latency tcp"):
         run_scan(hosts, via, OPTIONS)
+    by_tcp = run_scan(hosts, via, replace(OPTIONS, latency="auto")).scan
+    assert (by_tcp.status, by_tcp.measurements[0].method) == ("ok", "tcp-connect")
+    assert BY_TCP in by_tcp.warnings

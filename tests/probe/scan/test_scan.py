@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from netprobe.core.documents.scan import Scan
 from netprobe.core.errors import InputError, NothingMeasuredError
 from netprobe.core.hosts import Host
 from netprobe.probe.launchers.exec_launcher import ExecLauncher, LocalLauncher
+from netprobe.probe.methods.blocked import BY_TCP
 from netprobe.probe.methods.latency import latency_method
 from netprobe.probe.records.events import (
     AgentsUp,
@@ -31,6 +33,7 @@ from netprobe.probe.records.journal import Journal, read_journal
 from netprobe.probe.records.options import ScanOptions
 from netprobe.probe.rounds.chooser import Extent, Results
 from netprobe.probe.rounds.circle import Link
+from netprobe.probe.scan import session
 from netprobe.probe.scan.session import Phase, ScanLog, measure, run_scan
 from tests.probe.conftest import agents_of, hosts_named, is_running, wait_until
 
@@ -73,6 +76,29 @@ def test_a_scan_on_this_machine_fills_the_document(tmp_path: Path) -> None:
     last = [event for event in events if isinstance(event, RoundDone)][-1]
     assert (last.rounds_done, last.rounds_total, last.links_done, last.links_total) == (6, 6, 6, 6)
     assert last.left_s == 0
+
+
+def test_auto_goes_on_with_tcp_only_where_no_udp_passes_and_the_journal_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    auto, hosts = replace(QUICK, latency="auto"), hosts_named("a", "b", "c")
+    usual = run_scan(hosts, LocalLauncher(), auto).scan
+    assert (usual.measurements[0].method, len(usual.visits), BY_TCP in usual.warnings) == ("stamp", 6, False)
+
+    async def nothing_by_udp(*_: object) -> bool:
+        return True
+
+    monkeypatch.setattr(session, "only_tcp_passes", nothing_by_udp)
+    with Journal(tmp_path / "j", hosts, auto.as_dict()) as journal:
+        scan = run_scan(hosts, LocalLauncher(), auto, log=ScanLog(journal=journal)).scan
+    assert (scan.status, scan.measurements[0].method, len(scan.visits)) == ("ok", "tcp-connect", 6)
+    assert BY_TCP in scan.warnings
+    record = read_journal(tmp_path / "j")
+    assert record.options["latency"] == "tcp"
+    # Readings by UDP are never joined by others: a scan that goes on keeps its method.
+    visits = [replace(v, stamps="kernel") for v in record.visits][:2]
+    resumed = run_scan(hosts, LocalLauncher(), auto, log=ScanLog(resumed=visits)).scan
+    assert resumed.measurements[0].method == "stamp"
 
 
 def test_a_pair_is_visited_once_from_each_end_in_rounds_far_apart() -> None:
