@@ -32,11 +32,13 @@ Kind = Literal["wait", "keep", "quick", "fine", "back"]
 class Rules:
     """``beta`` and ``gamma`` weigh imbalance and time in the blame (the dissertation publishes neither).
 
+    ``apart`` is the ratio from which rates and times differ, ``rejoins`` that within which a host is like others again.
     ``least_gain``: by how much Quicktune must shorten the longest time, as a share of it, for masters to be moved.
     ``most_harm``: how much longer than before the collectives may take, as a share, before masters are taken back.
     """
 
     apart: float = APART
+    rejoins: float = 1.1
     confirm: int = 2
     beta: float = 0.2
     gamma: float = 1.0
@@ -84,7 +86,7 @@ class Tuner:
         self._recent: deque[Reading] = deque(maxlen=self.rules.confirm)
         self._levels: Floats | None = None
         self._usual_s: float | None = None
-        self._worst: int | None = None
+        self._ends: tuple[int, int] | None = None
         self._most = 1
         self._undo: tuple[Masters, float] | None = None
         self._since = 0
@@ -101,6 +103,9 @@ class Tuner:
         changed = departed([one.rates for one in self._recent], self._levels, self.rules.apart)
         if changed:
             was, now = self._levels, self._latest()
+            # Of those that changed the last window alone: the one before may have begun earlier than the change.
+            last = reading.rates[changed]
+            now[changed] = np.where(np.isfinite(last), last, now[changed])
             self._levels = pooled(now, self.rules.apart)
             return self._quick(self._told(changed, was, now))
         if self._undo is not None and self._since >= self.rules.confirm:
@@ -117,14 +122,16 @@ class Tuner:
             return self._quick(text)
         if not self._moves:
             return self._keep("as before")
-        self._follow()
+        again = self._follow()
+        if again:
+            return self._quick(f"{self._names[again[0]]} sends as much as others")
         return self._keep("a move did harm") if self._rests else self._fine(reading)
 
     def _verdict(self, kind: Kind, text: str) -> Verdict:
         return Verdict(kind=kind, masters=self.masters, text=text)
 
     def _keep(self, text: str) -> Verdict:
-        self._worst, self._most = None, 1
+        self._ends, self._most = None, 1
         return self._verdict("keep", text)
 
     def _adopt(self, kind: Kind, masters: Masters, text: str) -> Verdict:
@@ -160,22 +167,31 @@ class Tuner:
         more = f", and {len(changed) - 4} more" if len(changed) > 4 else ""
         return "; ".join(shown) + more
 
-    def _follow(self) -> None:
-        """A host that is like no other is measured anew at each step; the others' levels stay."""
+    def _follow(self) -> list[int]:
+        """A host that is like no other is measured anew at each step; the others' levels stay.
+
+        Returns those that have become like others: nearer to them than a host has to be to leave them.
+        """
         assert self._levels is not None
         values, place, counts = np.unique(self._levels, return_inverse=True, return_counts=True)
         alone = counts[place] == 1
-        if len(values) == 1 or not alone.any():
-            return
-        latest = self._latest()
-        known = np.isfinite(latest) & (latest > 0)
-        self._levels = pooled(np.where(alone & known, latest, self._levels), self.rules.apart)
+        if not alone.any():
+            return []
+        latest, again = self._latest(), []
+        for host in np.flatnonzero(alone & np.isfinite(latest) & (latest > 0)).tolist():
+            self._levels[host] = latest[host]
+            pools = values[counts > 1]
+            near = np.maximum(pools / latest[host], latest[host] / pools) < self.rules.rejoins
+            if near.any():
+                self._levels[host] = pools[np.argmax(near)]
+                again.append(host)
+        return again
 
     def _quick(self, why: str) -> Verdict:
         """Share the masters out anew for the present levels."""
         assert self._levels is not None
         levels = self._levels
-        self._usual_s, self._worst, self._most = None, None, 1
+        self._usual_s, self._ends, self._most = None, None, 1
         self._undo, self._rests = None, False
         if not self._moves:
             self._usual_s = self._seconds()
@@ -214,8 +230,9 @@ class Tuner:
         )
         if blame.ratio <= rules.epsilon:
             return self._keep(f"blame within {blame.ratio:.2f}")
-        self._most = 2 * self._most if self._worst == blame.worst else 1
-        self._worst = blame.worst
+        ends = (blame.worst, int(np.argmin(blame.blame)))
+        same = self._ends is not None and any(a == b for a, b in zip(ends, self._ends))
+        self._most, self._ends = 2 * self._most if same else 1, ends
         network = Network(rates=self._levels, rtt_s=rtt_s, chunk_bytes=chunk_bytes)
         moved = finetune(self.masters, self._work, network, blame, self._most)
         who = self._names[blame.worst]

@@ -301,3 +301,31 @@ def test_masters_with_which_everything_takes_longer_are_taken_back() -> None:
         kinds.append(verdict.kind)
     assert [kind for kind in kinds if kind in ("quick", "fine", "back")] == ["quick", "back"]
     assert fleet.tuner.masters is before
+
+
+def test_a_host_seen_half_recovered_has_its_share_in_the_end() -> None:
+    """The window in which it recovered is half slow, half quick: what is seen first is not where it stays."""
+    fleet = Fleet(GROUPS["flat"], 0.02)
+    for _ in range(4):
+        fleet.step()
+    fleet.rates[0] *= 0.4
+    for _ in range(5):
+        fleet.step()
+    assert fleet.spread() > 1.5
+    for share in (1.5, 1.9, 2.5):
+        fleet.rates[0] = 0.4e7 * share
+        fleet.step()
+    for _ in range(12):
+        fleet.step()
+    assert fleet.spread() < 1.05
+
+
+def test_a_host_at_the_border_does_not_come_and_go() -> None:
+    """Its rate is the one at which a host is a sixth slower than others: no more than two changes in 300 windows."""
+    for share in (0.75, 0.8, 0.85):
+        fleet = Fleet(GROUPS["flat"], 0.02)
+        for _ in range(4):
+            fleet.step()
+        fleet.rates[0] *= share
+        kinds = [fleet.step() for _ in range(300)]
+        assert kinds.count("quick") <= 2
