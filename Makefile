@@ -7,7 +7,7 @@ BENCH_ARGS ?=
 FOLDER ?=
 MUTANTS_ARGS ?=
 
-.PHONY: help setup setup-demo demo test test-fast test-long check schemas drawings man format bench figures mutants clean
+.PHONY: help setup setup-demo demo test test-fast test-long check schemas drawings man docs format bench figures mutants clean
 
 help:
 	@echo 'make demo [SEED=7]      16 hosts in racks of 6, 6 and 4: scan, group, order (as any user, where the kernel lets them)'
@@ -19,6 +19,7 @@ help:
 	@echo 'make schemas            rewrite docs/schemas/ from the models'
 	@echo 'make drawings           redraw the schedules of docs/schedules.md, and print their proofs there'
 	@echo 'make man                write the manual pages into build/man'
+	@echo 'make docs               build the documentation as a site in build/site (installs Sphinx into .venv the first time)'
 	@echo 'make format             let ruff format the code'
 	@echo 'make bench [TABLE=name] print a table of the README; without TABLE, list them (BENCH_ARGS=...)'
 	@echo 'make figures [TABLE=..] run all tables of docs/figures.md, or those named, and write them there'
@@ -56,6 +57,11 @@ drawings: setup
 
 man: setup
 	@.venv/bin/python scripts/make_man.py
+
+docs: setup
+	@.venv/bin/python -c 'import furo, myst_parser, sphinx' 2>/dev/null || \
+		.venv/bin/python -m pip install -q -c constraints.txt --editable '.[docs]'
+	@.venv/bin/python scripts/make_site.py
 
 format: setup
 	@.venv/bin/ruff format .

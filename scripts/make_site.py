@@ -47,7 +47,9 @@ def contents(index: str) -> Iterator[tuple[str, list[str]]]:
     """The headings of docs/index.md, each with the pages listed under it, as paths without their ending."""
     for section in index.split("\n## ")[1:]:
         heading, _, text = section.partition("\n")
-        pages = [("/docs/" + name).replace("/docs/../", "/").removesuffix(".md") for name in LINK.findall(text)]
+        pages = [
+            ("/docs/" + name).replace("/docs/../", "/").removesuffix(".md") for name in LINK.findall(text)
+        ]
         yield heading, list(dict.fromkeys(pages))
 
 
@@ -58,14 +60,24 @@ def toctree(caption: str, pages: list[str]) -> str:
 
 def interface() -> str:
     """The page of ``netprobe.__all__``, each name from its docstring."""
-    lines = ["# Python interface", "", "[python.md](python.md) introduces it with examples.", "", "```{eval-rst}"]
+    lines = [
+        "# Python interface",
+        "",
+        "[python.md](python.md) introduces it with examples.",
+        "",
+        "```{eval-rst}",
+    ]
     for name in sorted(netprobe.__all__):
         if name == "__version__":
             continue
         found = getattr(netprobe, name)
         if isinstance(found, type):
-            members = "" if hasattr(found, "model_fields") or issubclass(found, Exception) else "   :members:\n"
-            lines += [f".. autoclass:: netprobe.{name}\n{members}"]
+            members = (
+                "" if hasattr(found, "model_fields") or issubclass(found, Exception) else "   :members:\n"
+            )
+            # The fields of a document and its tables are in data-format.md and python.md; its call makes nothing.
+            call = "()" if hasattr(found, "model_fields") else ""
+            lines += [f".. autoclass:: netprobe.{name}{call}\n{members}"]
         elif callable(found):
             lines += [f".. autofunction:: netprobe.{name}\n"]
         else:
@@ -79,7 +91,7 @@ def lay_out(source: Path) -> None:
     for name in PAGES:
         path = ROOT / name
         if path.is_dir():
-            shutil.copytree(path, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.ipynb"))
+            shutil.copytree(path, source / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(path, source / name)
     docs = source / "docs"
@@ -90,7 +102,9 @@ def lay_out(source: Path) -> None:
     index = (docs / "index.md").read_text(encoding="utf-8").replace("](schemas/)", "](schemas/index.md)")
     trees = [toctree("Start", ["/README"])]
     for heading, pages in contents(index):
-        more = {"Reference": ["/docs/api"], "Working on netprobe": ["/CHANGELOG", "/SECURITY"]}.get(heading, [])
+        more = {"Reference": ["/docs/api"], "Working on netprobe": ["/CHANGELOG", "/SECURITY"]}.get(
+            heading, []
+        )
         trees.append(toctree(heading, pages + [page for page in more if page not in pages]))
     (docs / "index.md").write_text(index + "".join(trees), encoding="utf-8")
 
@@ -107,7 +121,7 @@ def build(folder: Path) -> int:
         config = "".join(f"{key} = {value!r}\n" for key, value in CONFIG.items())
         (work / "source" / "conf.py").write_text(config, encoding="utf-8")
         options = ["-W", "--keep-going", "-q", "-b", "html", "-d", str(work / "doctrees")]
-        code = build_main([*options, str(work / "source"), str(folder)])
+        code: int = build_main([*options, str(work / "source"), str(folder)])
     finally:
         shutil.rmtree(work, ignore_errors=True)
     target = html.escape(f"{START}.html")

@@ -73,5 +73,9 @@ def test_commands_are_found_and_faults_are_seen() -> None:
     shown = [words for path in PAGES for words in commands_in(path)]
     assert len(shown) > 100
     assert ["scan", "--hosts", "hosts", "--out", "first"] in shown
-    assert fault(["scan", "hosts", "--fast"]) and fault(["scna", "hosts"]) and fault(["plan", "order", "--hots", "x"])
+    assert (
+        fault(["scan", "hosts", "--fast"])
+        and fault(["scna", "hosts"])
+        and fault(["plan", "order", "--hots", "x"])
+    )
     assert fault(["plan", "order", "first", "--hosts", "x"]) is None
