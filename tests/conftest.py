@@ -13,14 +13,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.properties import LONG
 
-# A shared machine stalls at times: a slow example is not a failure. Every day the same examples, so that a failure
-# comes from a change and not from luck; in `make test-long` other ones each time, of the seed that it prints.
-settings.register_profile("everyday", deadline=None, max_examples=60, derandomize=True)
-settings.register_profile("long", deadline=None, max_examples=600, derandomize=False)
+# A shared machine stalls at times: neither a slow example nor slow drawing is a failure. Every day the same examples,
+# so that a failure comes from a change and not from luck; in `make test-long` other ones each time, of the seed that
+# it prints.
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("everyday", patient, max_examples=60, derandomize=True)
+settings.register_profile("long", patient, max_examples=600, derandomize=False)
 settings.load_profile("long" if LONG else "everyday")
 
 # Commands that tests start find netprobe compiled, as a user's second command does: without that each of some

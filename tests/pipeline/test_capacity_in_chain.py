@@ -89,6 +89,6 @@ def test_a_run_without_readings_leaves_a_good_file_alone(
     capsys.readouterr()
     nobody = ["--ssh-config", str(tmp_path / "config"), "--ssh-option", "ProxyCommand=false", "--force"]
     documents = [str(out / "scan.json"), str(out / "map.json")]
-    assert run(["capacity", *documents, *nobody, "--start-timeout", "2", "--quiet"]) == 4
+    assert run(["capacity", *documents, *nobody, "--start-timeout", "0.7", "--quiet"]) == 4
     assert "(no --via was given: is it the scan's way in?)" in capsys.readouterr().err
     assert (out / "capacity.json").read_bytes() == good
