@@ -17,7 +17,6 @@ from _tables import heading, quantile, table
 
 from netprobe.pipeline import map_scan, plan_order
 from netprobe.pipeline.planning.plan_order import PlanRequest
-from netprobe.pipeline.planning.plan_two_level import TwoLevelRequest, plan_two_level
 from netprobe.plan.auto.baselines import balanced_random_groups
 from netprobe.plan.auto.candidates import Groups, with_shares
 from netprobe.plan.auto.known import known_network
@@ -62,10 +61,10 @@ def draw(fabric: Fabric, options: argparse.Namespace) -> list[float]:
     ring = build("chunked-ring", len(hosts))
     measured = map_scan(fabric.scan(options.rtt_noise), seed=fabric.seed)
     read = fabric.capacity(options.noise, groups=[list(group.hosts) for group in measured.groups])
-    planned = plan_two_level(measured, TwoLevelRequest(size_bytes=SIZE, seed=fabric.seed), capacity=read)
-    found = plan_order(measured, PlanRequest(algorithm="chunked-ring", seed=fabric.seed), capacity=read)
+    formed = with_shares("measured", [group.hosts for group in measured.groups], hosts, read)
+    found = plan_order(measured, PlanRequest(algorithm="chunked-ring", seed=fabric.seed))
     runs: list[tuple[Schedule, Sequence[str]]] = [
-        (schedule_of(planned.plan), planned.plan.order),
+        (on_groups(formed, options.chunks), hosts),
         (ring, mixed),
         (build("flat", len(hosts)), hosts),
         (on_groups(with_shares("random", balanced, hosts, None), options.chunks), hosts),
@@ -81,34 +80,36 @@ def draw(fabric: Fabric, options: argparse.Namespace) -> list[float]:
 def main() -> None:
     """Print the table of one kind of data centre."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--fabric", choices=(*FABRICS, "unequal"), default="4:1")
+    parser.add_argument(
+        "--fabric", default="4:1", help=f"of {', '.join((*FABRICS, 'unequal'))}; several: with commas"
+    )
     parser.add_argument("--hosts", type=int, default=64)
     parser.add_argument("--draws", type=int, default=50)
-    parser.add_argument("--chunks", type=int, default=128, help="of random and truth-guided 2LHA")
+    parser.add_argument("--chunks", type=int, default=128, help="of 2LHA")
     parser.add_argument(
         "--rtt-noise", type=float, default=0.2, help="log-normal, of each direction of a pair"
     )
     parser.add_argument("--noise", type=float, default=0.02, help="log-normal, of each capacity")
     options = parser.parse_args()
     heading(
-        f"{SIZE / 1e6:.0f} MB among {options.hosts} hosts, {options.fabric}, {options.draws} draws, "
+        f"{SIZE / 1e6:.0f} MB among {options.hosts} hosts, {options.draws} draws, {options.chunks} chunks, "
         f"round trips read within {options.rtt_noise:.0%}, capacities within {options.noise:.0%}"
     )
-    sizes = sizes_of(options.hosts, unequal=options.fabric == "unequal")
-    found = np.array(
-        [
-            draw(Fabric(sizes=sizes, seed=seed, **FABRICS.get(options.fabric, {})), options)  # type: ignore[arg-type]
-            for seed in range(options.draws)
-        ]
-    )
     rows = []
-    for number, kind in enumerate(KINDS):
-        took, over = found[:, number] * 1e3, (found[:, number] / found[:, 0]).tolist()
-        rows.append((
-            kind, f"{took.mean():.1f}", f"{quantile(took.tolist(), 0.5):.1f}", f"{quantile(took.tolist(), 0.95):.1f}",
-            f"{np.mean(over):.2f}", f"{quantile(over, 0.5):.2f}", f"{quantile(over, 0.95):.2f}",
-        ))  # fmt: skip
-    table(("algorithm", "mean, ms", "P50", "P95", "over 2lha: mean", "P50", "P95"), rows)
+    for name in options.fabric.split(","):
+        sizes = sizes_of(options.hosts, unequal=name == "unequal")
+        found = np.array([
+            draw(Fabric(sizes=sizes, seed=seed, **FABRICS.get(name, {})), options)  # type: ignore[arg-type]
+            for seed in range(options.draws)
+        ])  # fmt: skip
+        for number, kind in enumerate(KINDS):
+            took, over = found[:, number] * 1e3, (found[:, number] / found[:, 0]).tolist()
+            rows.append((
+                name, kind, f"{took.mean():.1f}", f"{quantile(took.tolist(), 0.5):.1f}",
+                f"{quantile(took.tolist(), 0.95):.1f}",
+                f"{np.mean(over):.2f}", f"{quantile(over, 0.5):.2f}", f"{quantile(over, 0.95):.2f}",
+            ))  # fmt: skip
+    table(("fabric", "algorithm", "mean, ms", "P50", "P95", "over 2lha: mean", "P50", "P95"), rows)
 
 
 if __name__ == "__main__":

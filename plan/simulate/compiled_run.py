@@ -18,15 +18,21 @@ from netprobe.plan.simulate.network import Network
 from netprobe.probe.agent.collective.program import RECEIVE, SEND
 
 Ints = NDArray[np.int64]
-COMPILED_FROM = 10_000
-"""Actions. Fewer are simulated in Python in the time that numba takes to be imported, and to read what it compiled."""
+COMPILED_FROM = 50_000
+"""Actions, of all runs of a process together. Fewer take a second or two in Python, less than numba takes to be
+imported and, the first time, to compile."""
 _FOUND: list[Callable[..., Any] | None] = []
+_SIMULATED = [0]
 
 
 def compiled_engine(actions: int) -> Callable[..., Any] | None:
-    """The compiled run where it is worth it: for so many actions, and for any once it is there. None otherwise."""
+    """The compiled run, once this process has simulated so many actions that it pays; None before, or without numba.
+
+    ``actions`` are those of the run that is to come.
+    """
+    _SIMULATED[0] += actions
     if not _FOUND:
-        if actions < COMPILED_FROM or not numba_is_installed():
+        if _SIMULATED[0] < COMPILED_FROM or not numba_is_installed():
             return None
         _FOUND.append(engine_kernels.kernels())
     return _FOUND[0]

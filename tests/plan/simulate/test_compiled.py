@@ -76,7 +76,18 @@ def test_a_program_that_waits_for_ever_is_refused_by_both() -> None:
 def test_without_numba_the_plain_engine_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("netprobe.plan.simulate.compiled_run.numba_is_installed", lambda: False)
     monkeypatch.setattr("netprobe.plan.simulate.compiled_run._FOUND", [])
+    monkeypatch.setattr("netprobe.plan.simulate.compiled_run._SIMULATED", [0])
     assert compiled_engine(COMPILED_FROM) is None
     net = network(racks(4, 2))
     job = Job(schedule=build("chunked-ring", 4), order=net.hosts, size_bytes=1000)
     assert simulate(net, [job], compiled=True).time_s == simulate(net, [job], compiled=False).time_s
+
+
+def test_it_is_compiled_when_a_process_has_simulated_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    ready = object()
+    monkeypatch.setattr("netprobe.plan.simulate.compiled_run.numba_is_installed", lambda: True)
+    monkeypatch.setattr("netprobe.plan.simulate.engine_kernels.kernels", lambda: ready)
+    monkeypatch.setattr("netprobe.plan.simulate.compiled_run._FOUND", [])
+    monkeypatch.setattr("netprobe.plan.simulate.compiled_run._SIMULATED", [0])
+    half = COMPILED_FROM // 2
+    assert [compiled_engine(half) for _ in range(3)] == [None, ready, ready] and compiled_engine(1) is ready
