@@ -85,7 +85,8 @@ def main() -> None:
     options = parser.parse_args()
     heading(
         f"plan auto by noisy probes (round trips within {options.rtt_noise:.0%}, "
-        f"capacities within {options.noise:.0%}), timed on the truth, {options.draws} fleets a row; wrong: more than {CLOSE:.0%} slower than the best"
+        f"capacities within {options.noise:.0%}), timed on the truth, {options.draws} fleets a row; "
+        f"wrong: more than {CLOSE:.0%} slower than the best"
     )
     rows = []
     for hosts in map(int, options.hosts.split(",")):
