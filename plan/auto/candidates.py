@@ -22,6 +22,11 @@ CHUNK_BYTES = 64 * 1024
 TUNED_BYTES = (CHUNK_BYTES, 4 * CHUNK_BYTES, 16 * CHUNK_BYTES, 64 * CHUNK_BYTES)
 MOST_CHUNKS_TUNED = 2048
 """Most chunks of a candidate: more gain nothing, and make the plan large."""
+MOST_TRANSFERS = 1 << 21
+"""Most transfers of a schedule: so many are built and proved in a few seconds."""
+SHARES_SLACK = 0.05
+"""Masters are shared in proportion to the sizes of groups, and equally inside them, where that costs no more than so
+much at the fullest link: by the simulator such schedules are the faster ones."""
 TREES = frozenset({"double-binary-tree", "nccl-tree"})
 TREE_CHUNKS = (4 * CHUNK_BYTES, 16 * CHUNK_BYTES)
 GIVEN = "original"
@@ -193,4 +198,4 @@ def with_shares(
             part = sum(host in set(members) for host in group.hosts) / len(group.hosts)
             total += part * min(known) if known and len(group.hosts) > 1 else math.inf
         uplinks.append(total if len(groups) > 1 else math.inf)
-    return Groups(name=name, ranks=ranks, shares=master_shares(ranks, own, uplinks))
+    return Groups(name=name, ranks=ranks, shares=master_shares(ranks, own, uplinks, SHARES_SLACK))

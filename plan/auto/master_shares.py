@@ -34,12 +34,14 @@ class MasterShares:
 
 
 def master_shares(
-    groups: Sequence[Sequence[int]], hosts: Sequence[float], uplinks: Sequence[float]
+    groups: Sequence[Sequence[int]], hosts: Sequence[float], uplinks: Sequence[float], slack: float = 0.0
 ) -> MasterShares:
     """The shares for ``groups`` of ranks 0 to N - 1, whose hosts carry ``hosts`` (N,) and uplinks ``uplinks`` (G,).
 
     Capacities are bytes a second, above 0, inf for what never limits. Where links have room to spare, shares are in
-    proportion to the sizes of groups, and equal inside them. Raises ValueError for a capacity that is not above 0.
+    proportion to the sizes of groups, and equal inside them: ``slack`` counts as such room, a share of the least time.
+    Links that are all as full as they can be wait for each other, and readings are not exact. Raises ValueError for a
+    capacity that is not above 0.
     """
     own = [np.array([float(hosts[rank]) for rank in members]) for members in groups]
     links = np.array([float(up) for up in uplinks])
@@ -49,6 +51,7 @@ def master_shares(
         time = 0.0
     else:
         time = _least_time(own, links)
+    least, time = time, time * (1 + slack)
     sizes = np.array([float(len(members)) for members in groups])
     shares = _filled(_most_of_groups(own, links, time), sizes)
     made = [0.0] * sum(map(len, groups))
@@ -59,7 +62,7 @@ def master_shares(
         most = np.ones(len(members)) if need <= 0 else np.minimum(room / need, 1.0)
         for rank, part in zip(members, _filled(most, np.ones(len(members)))):
             made[rank] = float(part)
-    return MasterShares(groups=tuple(float(x) for x in shares), hosts=tuple(made), time_s_per_byte=time)
+    return MasterShares(groups=tuple(float(x) for x in shares), hosts=tuple(made), time_s_per_byte=least)
 
 
 def _least_time(own: Sequence[Floats], links: Floats) -> float:

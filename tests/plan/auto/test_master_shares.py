@@ -10,8 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from netprobe.plan.auto.candidates import Candidate, with_shares
+from netprobe.plan.auto.known import known_network
 from netprobe.plan.auto.master_shares import MasterShares, master_shares
 from netprobe.plan.schedule.builders.two_level import two_level
+from netprobe.plan.simulate import Job, simulate
+from tests.maps import HOST_BYTES_PER_S, made_capacity, made_map
 from tests.properties import examples
 
 RATES = st.one_of(st.floats(1.0, 100.0), st.just(np.inf))
@@ -106,3 +110,35 @@ def test_known_answers_and_the_schedule_that_is_built_of_them() -> None:
     assert flat.groups == (1.0,) and np.allclose(flat.hosts, 0.5)
     with pytest.raises(ValueError, match="not above 0"):
         master_shares(groups, [0.0] * 12, [1.0] * 3)
+
+
+@given(networks())
+def test_with_slack_the_fullest_link_is_that_much_fuller_at_most(
+    network: tuple[list[list[int]], list[float], list[float]],
+) -> None:
+    groups, hosts, uplinks = network
+    exact, near = (master_shares(groups, hosts, uplinks, slack) for slack in (0.0, 0.05))
+    full = fullest(groups, hosts, uplinks, np.array(near.groups), np.array(near.hosts))
+    assert near.time_s_per_byte == exact.time_s_per_byte
+    assert full <= exact.time_s_per_byte * 1.05 * (1 + 1e-6)
+    assert sum(near.groups) == pytest.approx(1.0)
+    assert all(sum(near.hosts[rank] for rank in members) == pytest.approx(1.0) for members in groups)
+
+
+def test_unequal_racks_are_not_slower_by_their_capacities_than_without() -> None:
+    """Racks of 4 and 12 at 4:1: shares that fill all links equally take 38 % longer than those by size."""
+    map_ = made_map([4, 12, 4, 12], seed=2)
+    rates: dict[str, float | None] = {
+        f"{kind}:{group.id}": len(group.hosts) / 4 * HOST_BYTES_PER_S
+        for group in map_.groups
+        for kind in ("up", "down")
+    }
+    capacity, hosts = made_capacity(map_, rates=rates), [host.name for host in map_.hosts]
+    network = known_network(map_, hosts, capacity).network
+    found = []
+    for measured in (capacity, None):
+        groups = with_shares("natural", [group.hosts for group in map_.groups], hosts, measured)
+        own = Candidate(algorithm="2lha", order=tuple(hosts), groups=groups, chunk_bytes=1_600_000)
+        job = Job(schedule=own.schedule(100_000_000), order=hosts, size_bytes=100_000_000)
+        found.append(simulate(network, [job]).time_s)
+    assert found[0] <= found[1] * 1.02
