@@ -22,7 +22,6 @@ from netprobe.plan.auto.candidates import Groups, with_shares
 from netprobe.plan.auto.known import known_network
 from netprobe.plan.schedule.builders import build
 from netprobe.plan.schedule.builders.two_level import two_level
-from netprobe.plan.schedule.document import schedule_of
 from netprobe.plan.schedule.schedule import Schedule
 from netprobe.plan.simulate import Job, simulate
 

@@ -140,7 +140,8 @@ def ranges_text(ranges: Sequence[Range]) -> list[str]:
     """Which choice holds for which sizes, one line each."""
     lines = []
     for one in ranges:
-        what = "cannot tell" if one.candidate is None else one.candidate.label
+        none = "not looked at: it would have taken too long" if one.reason == "left_out" else "cannot tell"
+        what = none if one.candidate is None else one.candidate.label
         kept = " (kept: nothing is surely faster)" if one.reason == "close" else ""
         lines.append(f"  {size_text(one.first_bytes)} to {size_text(one.last_bytes)}: {what}{kept}")
     return ["which choice holds for which size of the buffer:", *lines] if lines else []

@@ -43,8 +43,11 @@ WITHIN = 1.1
 """A size at which the winner changes is found within a tenth."""
 MANY_HOSTS, WITHIN_MANY = 64, 1.5
 """Above so many hosts only every second size is looked at, and where the winner changes is found within a half."""
+MOST_SIMULATED = 10_000_000
+"""Transfers that are simulated while sizes are looked through, half of them below the size of the plan and half above:
+the sizes beyond are left out, and said to be. 64 hosts need a fifth of it, with capacities that all differ."""
 _LOOKED_AT = 6
-Reason = Literal["faster", "close", "cannot_tell"]
+Reason = Literal["faster", "close", "cannot_tell", "left_out"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +64,10 @@ class Decision:
 
 @dataclass(frozen=True, kw_only=True)
 class Range:
-    """Buffers of ``first_bytes`` to ``last_bytes``, for which one choice holds. ``candidate`` None: nobody can tell."""
+    """Buffers of ``first_bytes`` to ``last_bytes``, for which one choice holds.
+
+    ``candidate`` None: nobody can tell, or (reason ``left_out``) looking would have taken too long.
+    """
 
     first_bytes: int
     last_bytes: int
@@ -81,6 +87,8 @@ class Chooser:
     """Whether rough times are enough: while `ranges` looks for who wins where."""
     _intervals: dict[tuple[Candidate, int], Interval] = field(default_factory=dict)
     _latencies: dict[tuple[Candidate, int], float] = field(default_factory=dict)
+    simulated: int = 0
+    """Transfers of all runs."""
 
     def __post_init__(self) -> None:
         """Raises InputError where no baseline is among the candidates."""
@@ -178,12 +186,12 @@ class Chooser:
         size = decision.size_bytes
         grid = GRID if self._size <= MANY_HOSTS else GRID[::2]
         self._roughly = True
-        below = self._walk(decision, sorted((s for s in grid if s < size), reverse=True))
-        above = self._walk(decision, [s for s in grid if s > size])
+        below, least = self._walk(decision, sorted((s for s in grid if s < size), reverse=True))
+        above, most = self._walk(decision, [s for s in grid if s > size])
         self._roughly = False
         # Each change is (where, what holds beyond it); going down "beyond" is below.
-        made: list[Range] = []
-        last = MOST_BYTES
+        made = [] if most == MOST_BYTES else [_left_out(most + 1, MOST_BYTES)]
+        last = most
         for where, held in reversed(above):
             made.append(_range(where, last, held))
             last = where - 1
@@ -191,20 +199,24 @@ class Chooser:
         for where, beyond in below:
             made.append(_range(where + 1, last, held))
             last, held = where, beyond
-        made.append(_range(LEAST_BYTES, last, held))
+        made.append(_range(max(least, LEAST_BYTES), last, held))
+        made += [] if least <= LEAST_BYTES else [_left_out(LEAST_BYTES, least - 1)]
         return [one for one in reversed(made) if one.first_bytes <= one.last_bytes]
 
-    def _walk(self, start: Decision, sizes: Sequence[int]) -> list[tuple[int, Decision]]:
-        """Where the choice changes along ``sizes``, nearest first, and what it is from there on."""
+    def _walk(self, start: Decision, sizes: Sequence[int]) -> tuple[list[tuple[int, Decision]], int]:
+        """Where the choice changes along ``sizes``, nearest first, and what it is from there on; how far it looked."""
         changes = []
         held, at = start, start.size_bytes
+        most = self.simulated + MOST_SIMULATED // 2
         for size in sizes:
+            if self.simulated > most:
+                return changes, at
             found = self._held(held, size)
             if _said(found) != _said(held):
                 changes.append((self._change(held, at, found, size), found))
                 held = found
             at = size
-        return changes
+        return changes, at
 
     def _held(self, held: Decision, size_bytes: int, among: Sequence[Candidate] | None = None) -> Decision:
         """The choice for a size, ``held`` unless another is clearly better."""
@@ -252,6 +264,7 @@ class Chooser:
         key = (candidate, size_bytes)
         if key not in self._runs:
             self._runs[key] = run_of(self.known, candidate, size_bytes)
+            self.simulated += _transfers(candidate, size_bytes)
         return self._runs[key]
 
     def _prediction(self, candidate: Candidate, size_bytes: int) -> Prediction:
@@ -263,6 +276,7 @@ class Chooser:
         key = (candidate, min(candidate.pieces(size_bytes), len(candidate.order)))
         if key not in self._latencies:
             self._latencies[key] = latency_of(self.known, candidate, size_bytes)
+            self.simulated += _transfers(candidate, size_bytes)
         return bound_s(self.known, candidate, size_bytes, self._latencies[key])
 
     def rough_s(self, candidate: Candidate, size_bytes: int) -> float:
@@ -270,6 +284,7 @@ class Chooser:
         key = (candidate, size_bytes)
         if key not in self._rough:
             self._rough[key] = rough_s(self.known, candidate, size_bytes, self.bound_s(candidate, size_bytes))
+            self.simulated += _transfers(candidate, size_bytes)
         return self._rough[key]
 
     def interval(self, candidate: Candidate, size_bytes: int) -> Interval:
@@ -278,6 +293,7 @@ class Chooser:
         if key not in self._intervals:
             time_s = self.time_s(candidate, size_bytes)
             bound = self.bound_s(candidate, size_bytes)
+            self.simulated += 2 * _transfers(candidate, size_bytes)
             self._intervals[key] = interval_of(
                 self.known, candidate, size_bytes, time_s, bound, self._rough.get(key)
             )
@@ -342,6 +358,14 @@ def coarse(candidates: Sequence[Candidate], size_bytes: int) -> list[Candidate]:
 def _most(pieces: int, hosts: int) -> int:
     """Chunks to choose among: fewer for more than MANY_HOSTS, so that transfers do not grow with their number."""
     return max(hosts, min(pieces, pieces * MANY_HOSTS // hosts)) if hosts > MANY_HOSTS else pieces
+
+
+def _transfers(candidate: Candidate, size_bytes: int) -> int:
+    return len(candidate.schedule(size_bytes).expanded())
+
+
+def _left_out(first: int, last: int) -> Range:
+    return Range(first_bytes=first, last_bytes=last, candidate=None, reason="left_out")
 
 
 def _range(first: int, last: int, held: Decision) -> Range:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from netprobe.core.documents.capacity import Capacity
@@ -14,7 +16,7 @@ from netprobe.plan.auto.candidates import (
     two_level_candidates,
     with_shares,
 )
-from netprobe.plan.auto.choice import Chooser
+from netprobe.plan.auto.choice import LEAST_BYTES, MOST_BYTES, Chooser
 from netprobe.plan.auto.known import known_network
 from tests.maps import HOST_BYTES_PER_S, INSIDE_S, made_capacity, made_map
 
@@ -110,3 +112,17 @@ def test_a_choice_needs_something_to_be_held_against() -> None:
     map_ = made_map([4])
     with pytest.raises(InputError, match="is among the candidates"):
         chooser(map_, None, "recursive-doubling")
+
+
+def test_sizes_that_would_take_too_long_are_said_to_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("netprobe.plan.auto.choice.MOST_SIMULATED", 0)
+    map_ = made_map([2, 2], seed=1)
+    found = chooser(map_, made_capacity(map_), "chunked-ring", "halving-doubling", "recursive-doubling")
+    decision = found.decide(10**6)
+    ranges = found.ranges(decision)
+    assert ranges[0].first_bytes == LEAST_BYTES and ranges[-1].last_bytes == MOST_BYTES
+    assert all(one.last_bytes + 1 == two.first_bytes for one, two in itertools.pairwise(ranges))
+    assert [one.reason for one in (ranges[0], ranges[-1])] == ["left_out", "left_out"]
+    assert ranges[0].candidate is None and ranges[-1].candidate is None
+    inner = next(one for one in ranges if one.first_bytes <= 10**6 <= one.last_bytes)
+    assert inner.candidate == decision.candidate and found.simulated > 0
