@@ -186,12 +186,12 @@ class Chooser:
         size = decision.size_bytes
         grid = GRID if self._size <= MANY_HOSTS else GRID[::2]
         self._roughly = True
-        below, least = self._walk(decision, sorted((s for s in grid if s < size), reverse=True))
-        above, most = self._walk(decision, [s for s in grid if s > size])
+        below, lowest = self._walk(decision, sorted((s for s in grid if s < size), reverse=True))
+        above, highest = self._walk(decision, [s for s in grid if s > size])
         self._roughly = False
         # Each change is (where, what holds beyond it); going down "beyond" is below.
-        made = [] if most == MOST_BYTES else [_left_out(most + 1, MOST_BYTES)]
-        last = most
+        made = [] if highest == MOST_BYTES else [_left_out(highest + 1, MOST_BYTES)]
+        last = highest
         for where, held in reversed(above):
             made.append(_range(where, last, held))
             last = where - 1
@@ -199,13 +199,13 @@ class Chooser:
         for where, beyond in below:
             made.append(_range(where + 1, last, held))
             last, held = where, beyond
-        made.append(_range(max(least, LEAST_BYTES), last, held))
-        made += [] if least <= LEAST_BYTES else [_left_out(LEAST_BYTES, least - 1)]
+        made.append(_range(max(lowest, LEAST_BYTES), last, held))
+        made += [] if lowest <= LEAST_BYTES else [_left_out(LEAST_BYTES, lowest - 1)]
         return [one for one in reversed(made) if one.first_bytes <= one.last_bytes]
 
     def _walk(self, start: Decision, sizes: Sequence[int]) -> tuple[list[tuple[int, Decision]], int]:
         """Where the choice changes along ``sizes``, nearest first, and what it is from there on; how far it looked."""
-        changes = []
+        changes: list[tuple[int, Decision]] = []
         held, at = start, start.size_bytes
         most = self.simulated + MOST_SIMULATED // 2
         for size in sizes:
