@@ -106,11 +106,11 @@ Fleet = tuple[list[int], int, int]
 
 
 def _grid(racks: range, hosts: range) -> Iterator[Fleet]:
-    """Equal racks, and racks of which every second has a host fewer; all counts of what is contended."""
+    """Equal racks, and racks of which every second has a host fewer; 0 to 2 contended racks, or all, and hosts."""
     for count, size, few in itertools.product(racks, hosts, (0, 1)):
         if size > few:
             sizes = [size - few * (place % 2) for place in range(count)]
-            yield from ((sizes, slow, weak) for slow in COUNTS for weak in COUNTS)
+            yield from ((sizes, slow, weak) for slow in sorted({*COUNTS, count}) for weak in COUNTS)
 
 
 def _sample(fleets: int, seed: int) -> Iterator[Fleet]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from netprobe.plan.ds_sync.consensus import rho_of
+from netprobe.plan.ds_sync.consensus import joins_all, rho_of
 
 SPLIT_FROM = 4
 """Hosts of a rack from which a contended one gets a pair of its own: a leader, the pair, and one more at least."""
@@ -29,7 +29,6 @@ CLOCKS = tuple(
 """How partners, and waiting racks, change in iteration t: by a t + t // b (b 0: by a t). Other turns have clocks of
 their own, and where two clocks fall together the same hosts meet for ever."""
 Clock = tuple[int, ...]
-MIXED = 1 - 1e-9
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def _shortest(
     size = sum(map(len, racks))
     while length <= MOST_LENGTH:
         pattern = [_iteration(racks, slow, busy, clock, t) for t in range(length)]
-        if rho_of(pattern, size) < MIXED:
+        if joins_all(pattern, size):
             return pattern
         length += max(1, length // 4)
     return None

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netprobe.plan.ds_sync.consensus import averaging, check_pattern, eigenvalue_of, rho_of, steps_until_close
+from netprobe.plan.ds_sync.consensus import (
+    averaging,
+    check_pattern,
+    eigenvalue_of,
+    joins_all,
+    rho_of,
+    steps_until_close,
+)
 from netprobe.plan.ds_sync.costs import (
     Rates,
     all_reduce_time_s,
@@ -126,6 +133,21 @@ def test_the_papers_three_scenarios() -> None:
     assert paper_times([4, 4], False, set()) == pytest.approx((7 / 4, 5 / 2, 4 / 3))
     assert paper_times([4, 4], True, set()) == pytest.approx((7 / 2, 7 / 2, 2))
     assert paper_times([5, 3], True, {4}) == pytest.approx((7 / 2, 16 / 5 + 2, 2))
+
+
+@examples(60)
+@given(st.data())
+def test_the_norm_is_a_singular_value_and_below_1_where_groups_connect_all(data: st.DataObject) -> None:
+    hosts = data.draw(st.integers(1, 12))
+    number = st.lists(st.integers(0, 3), min_size=hosts, max_size=hosts)
+    pattern, rest = [], np.eye(hosts)
+    for labels in data.draw(st.lists(number, min_size=1, max_size=4)):
+        groups = tuple(tuple(h for h in range(hosts) if labels[h] == one) for one in sorted(set(labels)))
+        pattern.append(Iteration(groups, ()))
+        rest = averaging(groups, hosts) @ rest
+    rho = rho_of(pattern, hosts)
+    assert rho == pytest.approx(float(np.linalg.norm(rest - 1 / hosts, 2)), abs=1e-9)
+    assert joins_all(pattern, hosts) == (rho < 1 - 1e-9)
 
 
 def test_the_norm_of_many_hosts_is_that_of_a_singular_value() -> None:
