@@ -16,8 +16,8 @@ from tests.maps import made_capacity, made_map
 def folder(tmp_path: Path) -> Path:
     map_ = made_map([3, 3, 2])
     files.save(map_, tmp_path / "map.json")
-    for name, rates in (("zero", {"tx:h1": 0.0}), ("null", {"down:g2": None}), ("tiny", {"up:g0": 1e-300})):
-        files.save(made_capacity(map_, rates=rates), tmp_path / f"{name}.json")
+    for name, link, rate in (("zero", "tx:h1", 0.0), ("null", "down:g2", None), ("tiny", "up:g0", 1e-300)):
+        files.save(made_capacity(map_, rates={link: rate}), tmp_path / f"{name}.json")
     data = json.loads((tmp_path / "null.json").read_text())
     data["resources"] = [one for one in data["resources"] if one["id"] != "rx:h2"]
     (tmp_path / "missing.json").write_text(json.dumps(data))
