@@ -188,7 +188,7 @@ def random_case(seed: int) -> tuple[Network, list[Work], list[tuple[int, int, fl
     return network, works, [(s, d, float(rng.choice([3e5, np.inf]))) for s, d in pairs if s != d]
 
 
-@examples(40)
+@examples(25)
 @given(st.integers(0, 10**9))
 def test_every_action_ends_when_the_plain_simulator_ends_it(seed: int) -> None:
     network, works, background = random_case(seed)
