@@ -211,14 +211,16 @@ def table_rows(text: str, separator: str | None) -> list[Row]:
     lines = _lines(text)
     if separator is None:
         return [(number, _words(line)) for number, line in lines]
-    try:
-        # One line at a time: a quote that is never closed must not swallow the rest of the file.
-        return [
-            (number, [value.strip() for value in next(csv.reader([line], delimiter=separator, strict=True))])
-            for number, line in lines
-        ]
-    except csv.Error as error:
-        raise InputError(f"is not valid CSV: {error}") from None
+    rows: list[Row] = []
+    for number, line in lines:
+        try:
+            # One line at a time: a quote that is never closed must not swallow the rest of the file.
+            cells = next(csv.reader([line], delimiter=separator, strict=True))
+        except csv.Error as error:
+            why = one_line(str(error).replace("\t", "\\t"))
+            raise InputError(f"is not valid CSV in line {number}: {why}") from None
+        rows.append((number, [value.strip() for value in cells]))
+    return rows
 
 
 def _words(line: str) -> list[str]:

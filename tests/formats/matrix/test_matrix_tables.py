@@ -237,3 +237,14 @@ def test_a_table_is_told_from_a_long_form() -> None:
     assert detected("a b 1\nb a 2\na c 3\n") == "long"
     assert detected("source,destination,ms\n0,1,5\n1,0,6\n") == "long"
     assert detected("0 1 5\n1 0 6\n0 2 7\n2 0 8\n1 2 9\n") == "long"
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_a_cell_that_goes_on_behind_its_quote_is_named_by_its_line_in_printable_words(separator: str) -> None:
+    text = f"# made by hand\n0{separator}1\n\n'1'{separator}0\n".replace("'1'", '"1"x')
+    for format_ in ("auto", "csv"):
+        with pytest.raises(InputError) as caught:
+            read(text, format_)
+        said = str(caught.value)
+        assert said.isprintable()
+        assert format_ == "auto" or "line 4" in said
