@@ -2,12 +2,12 @@
 
     torchrun --nnodes 8 --nproc-per-node 1 --rdzv-backend c10d --rdzv-endpoint HOST:PORT examples/train_ddp.py plan.json
     srun --ntasks-per-node 1 python examples/train_ddp.py plan.json
-    mpirun -x MASTER_ADDR -x MASTER_PORT python examples/train_ddp.py plan.json
+    mpirun -x MASTER_ADDR -x MASTER_PORT --map-by node python examples/train_ddp.py plan.json
 
-With srun and mpirun, MASTER_ADDR and MASTER_PORT must be set. The two lines of netprobe are marked.
+With srun and mpirun, MASTER_ADDR (rank 0's host, as the launcher numbers ranks) and MASTER_PORT must be set. The two
+lines of netprobe are marked.
 """
 
-import os
 import sys
 
 import torch
@@ -19,12 +19,6 @@ import netprobe.runtime
 
 def main(plan: str) -> None:
     """Train for a few iterations; rank 0 prints the loss."""
-    # srun and mpirun have names of their own for what torch reads.
-    for ours, theirs in (("RANK", ("SLURM_PROCID", "OMPI_COMM_WORLD_RANK")),
-                         ("WORLD_SIZE", ("SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE"))):  # fmt: skip
-        for name in theirs:
-            if name in os.environ:
-                os.environ.setdefault(ours, os.environ[name])
     dist.init_process_group("gloo", **netprobe.runtime.reorder(plan))  # 1: ranks in the plan's order
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 10))

@@ -3,8 +3,11 @@
     netprobe plan ds-sync map.json --out plan.json
     torchrun --nnodes 8 --nproc-per-node 1 --rdzv-backend c10d --rdzv-endpoint HOST:PORT \\
         examples/train_ds_sync.py plan.json
+    srun --ntasks-per-node 1 python examples/train_ds_sync.py plan.json
+    mpirun -x MASTER_ADDR -x MASTER_PORT --map-by node python examples/train_ds_sync.py plan.json
 
-A host whose name is not that of the plan says so by NETPROBE_HOST. The lines of netprobe are marked.
+With srun and mpirun, MASTER_ADDR (rank 0's host, as the launcher numbers ranks) and MASTER_PORT must be set. A host
+whose name is not that of the plan says so by NETPROBE_HOST. The lines of netprobe are marked.
 """
 
 import sys
@@ -12,11 +15,12 @@ import sys
 import torch
 import torch.distributed as dist
 
-from netprobe.runtime import DSSync, Ensemble
+from netprobe.runtime import DSSync, Ensemble, set_rank_variables
 
 
 def main(plan: str) -> None:
     """Train for a few iterations; each rank prints its loss and the sum of its model."""
+    set_rank_variables()  # what srun and mpirun call a rank, for torch
     dist.init_process_group("gloo")
     model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)

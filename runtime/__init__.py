@@ -10,7 +10,9 @@
     sockets.py      what the kernel knows of this process's connections
     talk.py         short messages between rank 0 and the others
     autotune.py     masters moved while the job runs, by `plan/tune`
+    launched.py     the rank that srun or mpirun gave this process
     ddp.py          a communication hook of DistributedDataParallel; ranks in a plan's order
+    fsdp.py         the same of FullyShardedDataParallel
     executor.py     collectives of a plan in a training job
     ds_sync/        a trainer that averages parameters in groups that change, as a plan of kind ``ds_sync`` says
     scripts/        stand-alone scripts, one process on each host, each for one collective library
@@ -25,21 +27,37 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from netprobe.runtime.autotune import Autotune
     from netprobe.runtime.ddp import ddp_hook, reorder
+    from netprobe.runtime.ds_sync.finish import Ensemble
+    from netprobe.runtime.ds_sync.trainer import DSSync
     from netprobe.runtime.executor import Breakdown, Executor, Pending
+    from netprobe.runtime.fsdp import fsdp_hook
+    from netprobe.runtime.launched import set_rank_variables
 
-__all__ = ["Autotune", "Breakdown", "Executor", "Pending", "ddp_hook", "reorder"]
+__all__ = [
+    "Autotune",
+    "Breakdown",
+    "DSSync",
+    "Ensemble",
+    "Executor",
+    "Pending",
+    "ddp_hook",
+    "fsdp_hook",
+    "reorder",
+    "set_rank_variables",
+]
 
 _HOMES = {
     "Autotune": "netprobe.runtime.autotune",
     "Breakdown": "netprobe.runtime.executor",
+    "DSSync": "netprobe.runtime.ds_sync.trainer",
+    "Ensemble": "netprobe.runtime.ds_sync.finish",
     "Executor": "netprobe.runtime.executor",
     "Pending": "netprobe.runtime.executor",
     "ddp_hook": "netprobe.runtime.ddp",
+    "fsdp_hook": "netprobe.runtime.fsdp",
     "reorder": "netprobe.runtime.ddp",
+    "set_rank_variables": "netprobe.runtime.launched",
 }
-
-__all__ += ["DSSync", "Ensemble"]
-_HOMES |= {"DSSync": "netprobe.runtime.ds_sync.trainer", "Ensemble": "netprobe.runtime.ds_sync.finish"}
 
 
 def __getattr__(name: str) -> Any:

@@ -19,6 +19,7 @@ from netprobe.core.hosts import Host
 from netprobe.runtime.autotune import Autotune
 from netprobe.runtime.collective import collective_of
 from netprobe.runtime.executor import Executor
+from netprobe.runtime.launched import set_rank_variables
 from netprobe.runtime.world import MOST_SHOWN, check_reports, exchange, own_report, places
 
 Hook = Callable[[Any, Any], Any]
@@ -81,13 +82,15 @@ average.__annotations__.clear()
 def reorder(plan: Plan | Path | str, *, timeout_s: float = REPORT_S) -> dict[str, Any]:
     """Arguments of ``init_process_group`` (store, rank, world_size) that give each process its host's rank in the plan.
 
-    Call it on every rank, before the process group is made, where the launcher has set RANK, WORLD_SIZE, MASTER_ADDR
-    and MASTER_PORT; RANK is set anew. Raises InputError, and WrongWorldError where the ranks' hosts are not the plan's.
+    Call it on every rank, before the process group is made, in a job of torchrun, srun or mpirun (the last two need
+    MASTER_ADDR and MASTER_PORT in the environment); RANK is set anew. Raises InputError, and WrongWorldError where the
+    ranks' hosts are not the plan's.
     """
     import torch.distributed as dist
 
     if dist.is_initialized():
         raise InputError("the process group is made already: call reorder before init_process_group")
+    set_rank_variables()
     fault, digest = "", ""
     hosts: tuple[Host, ...] = ()
     try:

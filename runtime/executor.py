@@ -78,8 +78,10 @@ class Pending:
 class Executor:
     """Runs the collective of ``plan`` among the ranks of ``group`` (a process group; the default one without).
 
-    ``plan`` is a plan document of kind ``schedule`` or ``order``, or the path of one. All ranks must make the executor
-    at the same point of the program, as they do process groups. ``timeout_s``: how long a message may take to come.
+    ``plan`` is a plan document of kind ``schedule`` or ``order``, or the path of one. ``group`` may also be ranks of
+    the default group in the plan's order: rank ``group[r]`` then runs on the plan's host r, and tensors are in
+    the CPU's memory. All ranks must make the executor at the same point of the program, as they do process groups.
+    ``timeout_s``: how long a message may take to come.
     Raises InputError, and WrongWorldError where the running ranks are not those of the plan.
     """
 
@@ -95,8 +97,7 @@ class Executor:
 
         if not dist.is_initialized():
             raise InputError("there is no process group yet: call torch.distributed.init_process_group first")
-        members = dist.get_process_group_ranks(group or dist.group.WORLD)
-        self.rank: int = dist.get_rank(group)
+        members, self.rank = _members(group)
         self.collective: Collective = _agreed(plan, members, self.rank, timeout_s)
         self._settings = settings or Settings()
         self._names = [host.name for host in self.collective.hosts]
@@ -349,12 +350,30 @@ class Executor:
         return future
 
 
+def _members(group: Any) -> tuple[list[int], int]:
+    """The ranks (of the default group) of a process group or a list, and the place of this one. Raises InputError."""
+    import torch.distributed as dist
+
+    if not isinstance(group, list | tuple):
+        return dist.get_process_group_ranks(group or dist.group.WORLD), dist.get_rank(group)
+    members = list(group)
+    if len(set(members)) != len(members) or not set(members) <= set(range(dist.get_world_size())):
+        raise InputError(f"ranks {members}: each of 0 to {dist.get_world_size() - 1} at most once is needed")
+    if dist.get_rank() not in members:
+        raise InputError(
+            f"rank {dist.get_rank()} is not among the ranks {members} that it makes an executor for"
+        )
+    return members, members.index(dist.get_rank())
+
+
 def _batches(group: Any, collective: Collective) -> Batches | None:
     """For tensors on GPUs: over the caller's own group, where it has NCCL and the plan is safe there."""
     import torch
     import torch.distributed as dist
 
-    if not torch.cuda.is_available() or "nccl" not in str(dist.get_backend_config(group)):
+    if isinstance(group, list | tuple) or not torch.cuda.is_available():
+        return None
+    if "nccl" not in str(dist.get_backend_config(group)):
         return None
     return Batches(group or dist.group.WORLD) if collective.proof.issue_order else None
 

@@ -88,10 +88,15 @@ def fine_bounds(bounds: Ints, cuts: int) -> Ints:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How messages are made: their size, and how many receives a rank posts ahead."""
+    """How messages are made: their size, and how many receives a rank posts ahead.
+
+    A message of at most ``copied_bytes`` whose place is still in use is received beside it and copied, so that its
+    receive too is posted ahead: its sender then need not wait to be told.
+    """
 
     message_bytes: int = 1 << 21
     window: int = 8
+    copied_bytes: int = 1 << 19
 
 
 def tape_of(program: CollectiveProgram, rank: int, bounds: Ints, itemsize: int, settings: Settings) -> Tape:
@@ -101,7 +106,8 @@ def tape_of(program: CollectiveProgram, rank: int, bounds: Ints, itemsize: int, 
     rows = _pieces(program, rank, fine, cuts, max(1, settings.message_bytes // itemsize))
     messages = _tagged(rows, fine)
     after = _after(rows, len(fine) - 1)
-    operations, slots = _operations(messages, after, exchange_steps(program), settings.window)
+    copied = settings.copied_bytes // itemsize
+    operations, slots = _operations(messages, after, exchange_steps(program), settings.window, copied)
     tags = max((m.tag for m in messages), default=-1) + 1
     staged = [messages[o.message].end - messages[o.message].begin for o in operations if o.slot >= 0]
     return Tape(
@@ -200,12 +206,16 @@ def _after(pieces: Sequence[_Piece], chunks: int) -> list[list[int]]:
 
 
 def _operations(
-    messages: Sequence[Message], after: Sequence[Sequence[int]], exchanges: frozenset[int], window: int
+    messages: Sequence[Message],
+    after: Sequence[Sequence[int]],
+    exchanges: frozenset[int],
+    window: int,
+    copied: int,
 ) -> tuple[list[Operation], int]:
     """The operations in order, and how many staging buffers they use."""
     receives = [i for i, m in enumerate(messages) if m.kind == RECEIVE]
     waiting, readers = _dependents(messages, after)
-    state = _State(messages, after)
+    state = _State(messages, after, copied)
     # Receives first: a message whose receive is posted leaves at once.
     for i in receives[:window]:
         state.post(i, -1, must=False, room=window, waits=False)
@@ -252,9 +262,10 @@ def _dependents(
 class _State:
     """What of a rank's messages has been issued, posted, taken and read at one place of its tape."""
 
-    def __init__(self, messages: Sequence[Message], after: Sequence[Sequence[int]]) -> None:
-        self._messages, self._after = messages, after
+    def __init__(self, messages: Sequence[Message], after: Sequence[Sequence[int]], copied: int) -> None:
+        self._messages, self._after, self._copied = messages, after, copied
         self._unread: dict[int, None] = {}
+        self._read: set[int] = set()
         self._taken: set[int] = set()
         self._slot: dict[int, int] = {}
         self._free: list[int] = []
@@ -274,7 +285,7 @@ class _State:
         if i in self._slot:
             return
         slot = -1
-        if self._staged(i):
+        if self._staged(i) or (not waits and self._is_copied(i)):
             if not self._free and (must or self.slots < room):
                 self._free.append(self.slots)
                 self.slots += 1
@@ -314,9 +325,17 @@ class _State:
             self._messages[j].kind == SEND and self._messages[j].step == own.step for j in self._after[i]
         )
 
+    def _is_copied(self, i: int) -> bool:
+        """Whether a message is small, and its place is still used by what comes before it."""
+        own = self._messages[i]
+        if own.end - own.begin > self._copied:
+            return False
+        return any(earlier not in self._taken and earlier not in self._read for earlier in self._after[i])
+
     def _wait_read(self, i: int) -> None:
         """Wait for the sends of what receive ``i`` changes."""
         for earlier in self._after[i]:
             if earlier in self._unread:
                 del self._unread[earlier]
+                self._read.add(earlier)
                 self.operations.append(Operation(SENT, earlier))

@@ -1,10 +1,11 @@
-"""Exported files handed to the real launchers on a lab, and check-order on where their ranks ran."""
+"""Exported files and training scripts handed to the real launchers on a lab, and where their ranks ran."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -23,7 +24,13 @@ from netprobe.formats import expand_nodelist
 from netprobe.formats.hostfiles.torchrun import torchrun_argv
 from netprobe.formats.rank_output.rank_program import rank_launcher
 from netprobe.lab import Lab, parse_spec, temporary
+from netprobe.lab.kernel import HOST_INTERFACE
+from netprobe.pipeline import files
+from netprobe.plan import build_schedule_plan
+from netprobe.plan.schedule.builders import build
+from netprobe.plan.schedule.document import Placement
 from tests.plan.fleets import order_plan
+from tests.runtime.ds_sync.worlds import plan_of_hosts
 
 from .slurm_cluster import SlurmCluster, slurm_is_missing, slurm_on
 
@@ -232,3 +239,67 @@ def under_torchrun(lab: Lab, commands: dict[str, str]) -> str:
             one.kill()
             one.wait()
     return "".join(out for out, _ in ended)
+
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def start_training(launcher: str, lab: Lab, slurm: SlurmCluster, names: list[str], job: list[str]) -> Any:
+    """Run a script on two hosts, numbered by the launcher in the order of ``names``."""
+    if launcher == "srun":
+        options = ["--nodes=2", f"--nodelist={','.join(names)}", "--ntasks-per-node=1"]
+        return run(slurm.argv(["srun", *options, *job]), {**os.environ, **slurm.env, **training(lab, names)})
+    hostfile = lab.directory / "two"
+    hostfile.write_text("".join(f"{name} slots=1\n" for name in names))
+    passed = [word for name in training(lab, names) for word in ("-x", name)]
+    argv = ["mpirun", *mpi_flags(lab)[1:], "--hostfile", str(hostfile), "-np", "2", "--map-by", "node"]
+    return run(
+        lab.exec_argv(None, [*argv, *passed, *job]), {**os.environ, **ROOT_MAY, **training(lab, names)}
+    )
+
+
+def training(lab: Lab, names: list[str]) -> dict[str, str]:
+    """What is set for a job: where its rank 0 is found, and the interface."""
+    return {
+        "MASTER_ADDR": lab.host(names[0]).address,
+        "MASTER_PORT": "29544",
+        "GLOO_SOCKET_IFNAME": HOST_INTERFACE,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": str(EXAMPLES.parent),
+    }
+
+
+@needs_torchrun
+@needs_slurm
+@needs_mpirun
+@pytest.mark.parametrize(
+    ("launcher", "example"),
+    [
+        ("srun", "train_ddp"),
+        pytest.param("mpirun", "train_ds_sync", marks=pytest.mark.long),
+        pytest.param("srun", "train_ds_sync", marks=pytest.mark.long),
+        pytest.param("mpirun", "train_ddp", marks=pytest.mark.long),
+    ],
+)
+def test_the_training_scripts_run_under_srun_and_mpirun(
+    lab: Lab, slurm: SlurmCluster, tmp_path: Path, launcher: str, example: str
+) -> None:
+    """The launcher numbers the two hosts by their names; the plan of the gradients has them the other way round."""
+    names = sorted(host.name for host in lab.hosts)[:2]
+    hosts = [Host(name=name, address=lab.host(name).address) for name in names]
+    if example == "train_ddp":
+        place = Placement(hosts=hosts, order=names[::-1])
+        files.save(build_schedule_plan(build("chunked-ring", 2), place), tmp_path / "plan.json")
+    else:
+        write_document(plan_of_hosts(names, [1, 1]), tmp_path / "plan.json")
+    job = [sys.executable, str(EXAMPLES / f"{example}.py"), str(tmp_path / "plan.json")]
+    done = start_training(launcher, lab, slurm, names, job)
+    assert done.returncode == 0, done.stderr[-2000:]
+    if example == "train_ddp":
+        # Lines of several processes may run together.
+        said = re.findall(r"rank (\d+) loss [0-9.]+ same weights True", done.stdout)
+        assert sorted(said) == ["0", "1"], done.stdout
+    else:
+        models = re.findall(r"rank (\d) loss [0-9.]+ model ([-0-9.e]+)", done.stdout)
+        assert sorted(rank for rank, _ in models) == ["0", "1"], done.stdout
+        assert len({model for _, model in models}) == 1

@@ -157,7 +157,7 @@ def train(rank: int, plan: Any, kind: str) -> list[float]:
     from netprobe.runtime import ddp_hook
 
     group = GROUPS[len(plan.order)]
-    dtype = torch.bfloat16 if kind == "bfloat16" else torch.float32
+    dtype = getattr(torch, kind) if kind in ("bfloat16", "float16") else torch.float32
 
     def made(hooked: bool) -> Any:
         torch.manual_seed(0)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netprobe.plan.schedule.builders import ALGORITHMS
+from netprobe.plan.schedule.builders import ALGORITHMS, build
 from tests.properties import examples
-from tests.runtime import jobs
+from tests.runtime import jobs, training_jobs
 from tests.runtime.conftest import RANKS
 from tests.runtime.pool import Pool
 
@@ -74,3 +74,18 @@ def test_strided_tensors_several_at_once_and_refusals(pool: Pool) -> None:
 @pytest.mark.parametrize("ranks", [2, 3, 5])
 def test_a_reduce_scatter_leaves_each_rank_its_chunks(pool: Pool, ranks: int) -> None:
     assert all(pool.run(jobs.scattered, ("reduce-scatter", ranks, 1, 2), 1_003, ranks=ranks))
+
+
+def test_ranks_may_be_given_in_the_plans_order(pool: Pool) -> None:
+    """Ranks 4, 0 and 2 of six, in this order; a rank that is not among them, or twice, is refused."""
+    plan = jobs.plan_of(build("chunked-ring", 3))
+    ranks, wrong = [4, 0, 2], [[0, 0, 1], [0, 1, 99]]
+    found = pool.run(training_jobs.in_order, plan, ranks, wrong)
+    assert found == [(6.0 if rank in ranks else 0.0, [True, True]) for rank in range(RANKS)]
+
+
+def test_several_ranks_a_host_are_refused_and_reduce_first(pool: Pool) -> None:
+    plan = jobs.plan_of(build("chunked-ring", 3))
+    found = pool.run(training_jobs.locals_first, plan, 3)
+    assert [total for total, _ in found] == [15.0] * 6
+    assert all(said.startswith("WrongWorldError") and "local ranks" in said for _, said in found)

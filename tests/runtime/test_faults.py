@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from netprobe.plan.schedule.builders import build
-from tests.runtime import jobs
+from tests.runtime import jobs, training_jobs
 from tests.runtime.pool import Pool
 
 RANKS, VICTIM = 4, 2
@@ -25,4 +25,18 @@ def test_every_other_rank_names_the_lost_one(change: str) -> None:
         assert found == [(VICTIM, f"h{VICTIM}", True)] * (RANKS - 1)
     finally:
         pool.processes[VICTIM].kill()
+        pool.close()
+
+
+@pytest.mark.slow
+def test_a_backward_pass_ends_with_the_lost_ranks_name() -> None:
+    pool = Pool(RANKS)
+    try:
+        plan = jobs.plan_of(build("chunked-ring", RANKS))
+        for rank in range(RANKS):
+            pool.pipes[rank].send((training_jobs.train_until_lost, (plan, VICTIM, 60.0)))
+        for said, same in pool.answers([rank for rank in range(RANKS) if rank != VICTIM]):
+            assert f"rank {VICTIM} on h{VICTIM}" in said
+            assert same
+    finally:
         pool.close()

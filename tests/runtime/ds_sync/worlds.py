@@ -14,6 +14,11 @@ PATIENCE_S = 120
 
 def plan_of(racks: list[int], every: int = 100, busy: list[int] | None = None) -> Any:
     """A pattern for hosts h0, h1 .. in racks of these sizes."""
+    return plan_of_hosts([f"h{i}" for i in range(sum(racks))], racks, every, busy)
+
+
+def plan_of_hosts(names: list[str], racks: list[int], every: int = 100, busy: list[int] | None = None) -> Any:
+    """A pattern for hosts of these names, rack by rack."""
     from netprobe.core.documents.ds_sync_plan import AveragingIteration, DsSyncPlan
     from netprobe.core.hosts import Host
     from netprobe.plan.ds_sync.consensus import eigenvalue_of, rho_of, steps_until_close
@@ -24,14 +29,14 @@ def plan_of(racks: list[int], every: int = 100, busy: list[int] | None = None) -
     pattern = make_pattern(places, (), busy or ())
     rho = rho_of(pattern, ends[-1])
     return DsSyncPlan(
-        hosts=[Host(name=f"h{i}") for i in range(ends[-1])],
+        hosts=[Host(name=name) for name in names],
         seed=0,
-        racks=[[f"h{i}" for i in rack] for rack in places],
-        contended_hosts=[f"h{i}" for i in busy or ()],
+        racks=[[names[i] for i in rack] for rack in places],
+        contended_hosts=[names[i] for i in busy or ()],
         pattern=[
             AveragingIteration(
-                groups=[[f"h{i}" for i in group] for group in one.groups],
-                leaders=[f"h{i}" for i in one.leaders],
+                groups=[[names[i] for i in group] for group in one.groups],
+                leaders=[names[i] for i in one.leaders],
             )
             for one in pattern
         ],
