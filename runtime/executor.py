@@ -28,7 +28,7 @@ from netprobe.runtime.faults import Faults
 from netprobe.runtime.lines import Lines, MessageError, meeting
 from netprobe.runtime.tape import Settings, Tape, tape_of
 from netprobe.runtime.traffic import Counting, Traffic
-from netprobe.runtime.world import check_reports, check_world, exchange, own_report
+from netprobe.runtime.world import check_reports, check_world, exchange, members_of, own_report
 
 Operation = Literal["sum", "mean"]
 TAPES_KEPT = 64
@@ -97,7 +97,7 @@ class Executor:
 
         if not dist.is_initialized():
             raise InputError("there is no process group yet: call torch.distributed.init_process_group first")
-        members, self.rank = _members(group)
+        members, self.rank = members_of(group)
         self.collective: Collective = _agreed(plan, members, self.rank, timeout_s)
         self._settings = settings or Settings()
         self._names = [host.name for host in self.collective.hosts]
@@ -348,22 +348,6 @@ class Executor:
         self._open_jobs += 1
         self._jobs.put(job)
         return future
-
-
-def _members(group: Any) -> tuple[list[int], int]:
-    """The ranks (of the default group) of a process group or a list, and the place of this one. Raises InputError."""
-    import torch.distributed as dist
-
-    if not isinstance(group, list | tuple):
-        return dist.get_process_group_ranks(group or dist.group.WORLD), dist.get_rank(group)
-    members = list(group)
-    if len(set(members)) != len(members) or not set(members) <= set(range(dist.get_world_size())):
-        raise InputError(f"ranks {members}: each of 0 to {dist.get_world_size() - 1} at most once is needed")
-    if dist.get_rank() not in members:
-        raise InputError(
-            f"rank {dist.get_rank()} is not among the ranks {members} that it makes an executor for"
-        )
-    return members, members.index(dist.get_rank())
 
 
 def _batches(group: Any, collective: Collective) -> Batches | None:

@@ -143,3 +143,19 @@ def check_world(hosts: Sequence[Host], reports: Sequence[Report]) -> None:
             "netprobe.runtime.reorder(plan) gives ranks in the plan's order",
             ranks=wrong,
         )
+
+
+def members_of(group: Any) -> tuple[list[int], int]:
+    """The ranks (of the default group) of a process group or a list, and the place of this one. Raises InputError."""
+    import torch.distributed as dist
+
+    if not isinstance(group, list | tuple):
+        return dist.get_process_group_ranks(group or dist.group.WORLD), dist.get_rank(group)
+    members = list(group)
+    if len(set(members)) != len(members) or not set(members) <= set(range(dist.get_world_size())):
+        raise InputError(f"ranks {members}: each of 0 to {dist.get_world_size() - 1} at most once is needed")
+    if dist.get_rank() not in members:
+        raise InputError(
+            f"rank {dist.get_rank()} is not among the ranks {members} that it makes an executor for"
+        )
+    return members, members.index(dist.get_rank())
