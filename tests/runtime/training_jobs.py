@@ -130,3 +130,20 @@ def shard_refused(rank: int, plan: Any) -> bool:
     except InputError:
         return True
     return False
+
+
+def shares(rank: int, plan: Any) -> tuple[list[float], list[float] | str]:
+    """This rank's share of a mean by the hook of FSDP, and the whole mean where the plan allows it."""
+    import torch
+
+    from netprobe.core.errors import InputError
+    from netprobe.runtime import fsdp_hook
+
+    state, hook = fsdp_hook(plan, GROUPS[len(plan.order)], timeout_s=100)
+    gradient, share = torch.arange(6.0) * (rank + 1), torch.empty(2)
+    hook(state, gradient.clone(), share)
+    try:
+        hook(state, gradient)
+    except InputError:
+        return share.tolist(), "refused"
+    return share.tolist(), gradient.tolist()
