@@ -90,7 +90,7 @@ class Rank:
             found[-1]["rates"] = [one.rates.tolist() for one in self.autotune._tuner._recent][-1:]
             if self.pipe is not None:
                 self.pipe.send(("step", found[-1]))
-            changed = [": keep" not in one["line"] and ": wait" not in one["line"] for one in found]
+            changed = [", keep: " not in one["line"] and ", wait: " not in one["line"] for one in found]
             if early and any(changed) and not any(changed[-SETTLED:]):
                 break
         return found
@@ -120,7 +120,7 @@ class Rank:
         for _ in range(3):
             for one in (untuned, tuned):
                 self.executor.adopt(one)
-                pairs.append(self.iterations(3, tunes=False))
+                pairs.append(self.iterations(2, tunes=False))
         self.say("beside", [pairs[0::2], pairs[1::2]])
         self.say("restore", None)
         self.say("restored", self.steps(self.task.steps, early=True))

@@ -106,7 +106,7 @@ def tell(step: Found) -> None:
 
 def changes(steps: list[Any]) -> int:
     """How many steps moved masters."""
-    return sum(1 for one in steps if ": keep" not in one["line"] and ": wait" not in one["line"])
+    return sum(1 for one in steps if ", keep: " not in one["line"] and ", wait: " not in one["line"])
 
 
 def noise(steps: list[Any]) -> str:
@@ -133,7 +133,7 @@ def row(case: str, found: Found, options: argparse.Namespace) -> list[str]:
         return [*made, *[""] * 6]
     untuned, tuned = (medians(rows) for rows in found["beside"])
     restored, steps = found["restored"], found["tuned"]
-    at = next((str(at + 1) for at, one in enumerate(steps) if ": quick" in one["line"]), "none")
+    at = next((str(at + 1) for at, one in enumerate(steps) if ", quick: " in one["line"]), "none")
     return [
         *made,
         f"{untuned:.2f} s",
