@@ -28,7 +28,7 @@ def test_every_other_rank_names_the_lost_one(change: str) -> None:
         pool.close()
 
 
-@pytest.mark.slow
+@pytest.mark.long  # its processes import what DistributedDataParallel imports at its first use
 def test_a_backward_pass_ends_with_the_lost_ranks_name() -> None:
     pool = Pool(RANKS)
     try:
