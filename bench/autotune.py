@@ -126,7 +126,9 @@ def first_step(steps: list[Any], below: float) -> str:
 
 def row(case: str, found: Found, options: argparse.Namespace) -> list[str]:
     """What the table says of a case."""
-    quiet = found["quiet"]
+    quiet = found.get("quiet")
+    if quiet is None or (options.steps and "restored" not in found):
+        return [case, f"ended after: {', '.join(found) or 'nothing'}", *[""] * 8]
     usual = medians([one["seconds"] for one in quiet])
     made = [case, f"{10 * len(quiet)}: {changes(quiet)}", noise(quiet), f"{usual:.2f} s"]
     if not options.steps:
