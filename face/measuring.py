@@ -140,7 +140,7 @@ def verify_plan(
     against: str | os.PathLike[str] | Sequence[str] | None = None,
     size: int | str = "32MB",
     time: float = 60.0,
-    map: Map | Place | None = None,
+    map: Map | Capacity | Place | None = None,
     out: OutPath | None = None,
     progress: OnProgress | None = None,
 ) -> Verify:
@@ -148,13 +148,16 @@ def verify_plan(
     faster.
 
     An order runs ``against`` the original one, ``random`` ones, that of a file, or a list of all its names; a schedule
-    against an algorithm or another plan's file (docs/verify.md). ``map`` predicts what the runs then show. ``out`` is a
-    new file, or the folder it goes to. Raises InputError and NothingMeasuredError.
+    against an algorithm or another plan's file (docs/verify.md). ``map``, or capacities in its place,
+    predict what the runs then show. ``out`` is a new file, or the folder it goes to.
+
+    Raises InputError and NothingMeasuredError.
     """
     found = arguments.document(Plan, plan, "plan")
     if not isinstance(found, (OrderPlan, SchedulePlan)):
         raise InputError(f"plan is of kind {found.kind}: only rank orders and schedules can be run")
-    mapped = arguments.maybe(Map, map, "map")
+    carried = map if isinstance(map, Capacity) else None
+    mapped = None if isinstance(map, Capacity) else arguments.maybe(Map, map, "map")
     reach = reach_of(via)
     launcher, on_event = reach.launcher(), listener(progress)
     comparison = ComparisonOptions(time_s=arguments.number(time, "time"))
@@ -169,6 +172,7 @@ def verify_plan(
                 request,
                 launcher=launcher,
                 map_=mapped,
+                capacity=carried,
                 path=target,
                 options=reach.agents(),
                 on_event=on_event,
@@ -182,7 +186,7 @@ def verify_plan(
             found,
             None if against is None else os.fspath(against),
             launcher=launcher,
-            measured=Measured(map_=mapped),
+            measured=Measured(map_=mapped, capacity=carried),
             path=target,
             options=reach.agents(),
             verify=how,

@@ -172,6 +172,14 @@ def _check_unused(ctx: typer.Context, *, reading: bool, running: bool, extra: li
         )
     if not running and given_on_command_line(ctx, "timeout"):
         raise InputError("--timeout is how long --run waits: give --run too, or leave it out")
+    useless = [
+        f"--{word.replace('_', '-')}" for word in ("file", "by_node") if given_on_command_line(ctx, word)
+    ]
+    if useless and ctx.params["launcher"] == "torchrun" and not reading:
+        raise InputError(
+            f"{' and '.join(useless)} cannot go with --launcher torchrun, which reads no file and numbers the ranks of "
+            "a host one after another: leave it out"
+        )
     idle = [
         f"--{word.replace('_', '-')}" for word in ("file", "ssh_config") if given_on_command_line(ctx, word)
     ]

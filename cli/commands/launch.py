@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -83,7 +84,7 @@ def launch(
     quiet: QuietOption = False,
 ) -> int:
     """Start a program as the ranks of a plan, on its hosts and in its order."""
-    from netprobe.core.errors import EXIT_PARTIAL, InputError
+    from netprobe.core.errors import EXIT_PARTIAL
     from netprobe.formats import load_hosts
     from netprobe.pipeline.launching.lines import command_lines
     from netprobe.pipeline.launching.parts import check_program, environment_of, parts_of
@@ -100,11 +101,9 @@ def launch(
     given = load_hosts(job.hosts) if job.hosts is not None else None
     planned = planned_ranks(load_plan(plan), hosts=given, slots=job.slots)
     ranked = planned.hosts
-    if not isinstance(launcher, ChildLauncher):
-        raise InputError(
-            f"--via {way}: export the hostfile and start it there: netprobe export {plan.parent}"
-        )
     env = environment_of(job.env or [])
+    if not isinstance(launcher, ChildLauncher):
+        return by_engine(way, plan.parent, planned, program or [], env, job, reach, output)
     parts = parts_of(ranked, program or [], env=env, slots=job.slots, port=job.master_port)
     launcher.check(ranked)
     if job.dry_run:
@@ -135,6 +134,63 @@ def failure_text(host: str, code: int) -> str:
             "; a program that is not on a host's path: give its whole path, or --setup '. venv/bin/activate'"
         )
     return text
+
+
+def by_engine(
+    way: str,
+    folder: Path,
+    planned: PlannedRanks,
+    program: list[str],
+    env: dict[str, str],
+    job: Job,
+    reach: Reach,
+    output: Output,
+) -> int:
+    """The job by one srun or mpirun. Raises InputError for what only a job of netprobe's own processes has."""
+    from netprobe.core.errors import EXIT_PARTIAL
+    from netprobe.formats.rank_output.rank_program import rank_launcher
+    from netprobe.pipeline.launching.engine import ENGINES, EngineJob, hosts_file, place_of_file, run_engine
+    from netprobe.pipeline.ranks.checking_order import check_order, lines_of
+    from netprobe.pipeline.ranks.rank_output import run_for_log
+    from netprobe.probe.launchers.mpi import mca_words
+
+    started = EngineJob(
+        engine=ENGINES[way],
+        ranked=planned.hosts,
+        program=tuple(program),
+        passed=env,
+        slots=job.slots,
+        port=job.master_port,
+        setup=reach.setup,
+        folder=job.chdir,
+        extra=tuple(mca_words(reach.mca or [])),
+    )
+    if job.dry_run:
+        path, is_there = place_of_file(started, folder)
+        if not is_there:
+            slots = [] if started.slots_in_file is None else ["--slots", str(started.slots_in_file)]
+            hosts = [] if job.hosts is None else ["--hosts", job.hosts]
+            written = ["export", str(folder), "--format", started.engine.format, *slots, *hosts]
+            print(shlex.join(["netprobe", *written, "--out", path, "--force"]))
+        named = {word for word in job.env or [] if "=" not in word}
+        shown = [f"{name}={value}" for name, value in started.environment().items() if name not in named]
+        print(shlex.join(["env", *shown, *started.argv(path)]))
+        return 0
+    if job.check:
+        ask = replace(started, program=("true",))
+        ranks_by = rank_launcher(started.engine.launcher)
+        with hosts_file(ask) as file:
+            found = check_order(
+                planned,
+                run_for_log(ranks_by, file, planned, slots=job.slots, extra=started.extra, timeout_s=ASK_S),
+            )
+        for line in lines_of(found)[:SHOWN]:
+            output.note(line)
+        output.note(f"{found.confirmed} of {found.size} ranks run where the plan puts them")
+        if not found.good:
+            output.note("nothing was started (without --check it is)")
+            return EXIT_PARTIAL
+    return run_engine(started, grace_s=job.grace)
 
 
 def as_planned(

@@ -56,7 +56,7 @@ def parts_of(
             Part(
                 host=host,
                 env=env,
-                argv=_torchrun(
+                argv=torchrun_words(
                     program,
                     at,
                     {
@@ -109,7 +109,7 @@ def torchrun_in(program: Sequence[str]) -> int | None:
     return None
 
 
-def _torchrun(program: Sequence[str], at: int, ours: Mapping[str, str | None]) -> tuple[str, ...]:
+def torchrun_words(program: Sequence[str], at: int, ours: Mapping[str, str | None]) -> tuple[str, ...]:
     """The program with those of our options that it lacks. Raises InputError where one says another thing."""
     given = torchrun_options(program[at:])
     if "--standalone" in given:

@@ -17,6 +17,9 @@ from netprobe.core.hosts import Host
 from netprobe.probe.launchers.exec_launcher import DEFAULT_FAN_OUT, ChildLauncher, environment
 
 CONNECT_TIMEOUT_S = 10
+ALIVE = ("-oServerAliveInterval=30", "-oServerAliveCountMax=10")
+"""A firewall forgets a connection on which a job says nothing for long, and a host that is gone says nothing of it.
+After five minutes without an answer the other end gives up too."""
 _TARGET = re.compile(r"[A-Za-z0-9._:@%+=,~/\[\]-]+")
 CONFIG_TIMEOUT_S = 3
 GREETING_S = 1.0
@@ -87,6 +90,7 @@ class SshLauncher(ChildLauncher):
         argv = [
             *self._start(),
             f"-oConnectTimeout={CONNECT_TIMEOUT_S}",
+            *ALIVE,
             "-oClearAllForwardings=yes",
             "-oRemoteCommand=none",
         ]

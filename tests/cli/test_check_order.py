@@ -98,6 +98,8 @@ def test_bad_input_is_one_line(folder: Path, capsys: pytest.CaptureFixture[str])
         (4, ["--read", log], "no line of ranks in it"),
         (2, ["--run"], "not there yet"),
         (2, ["--run", "--via", "local"], "goes with --launcher torchrun"),
+        (2, ["--launcher", "torchrun", "--by-node"], "--by-node cannot go with --launcher torchrun"),
+        (2, ["--launcher", "torchrun", "--run", "--file", "h"], "--file cannot go with --launcher torchrun"),
         (2, ["--hosts", str(folder / "others")], "its hosts differ"),
         (2, ["--slots", "9999999"], "slots a host"),
     ):

@@ -268,3 +268,75 @@ def test_a_program_that_is_not_there_is_answered_with_how_to_put_it_on_the_path(
     assert run(["launch", plan, "--via", VIA, "--", "no-such-program"]) == 127
     last = capfd.readouterr().err.splitlines()[-1]
     assert "--setup '. venv/bin/activate'" in last
+
+
+ENGINE = """#!/bin/sh
+# Stands for {name}: one process after another for each rank, in the order of its file of hosts.
+file=$SLURM_HOSTFILE
+while [ "$1" != sh ]; do [ "$1" = --hostfile ] && file=$2; shift; done
+rank=0
+for host in $(sed 's/#.*//' "$file" | awk 'NF {{print $1}}'); do
+  SLURMD_NODENAME=$host SLURM_PROCID=$rank SLURM_LOCALID=0 OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_LOCAL_RANK=0 \\
+  OMPI_COMM_WORLD_SIZE=3 SLURM_STEP_NUM_TASKS=3 PMIX_HOSTNAME=$host ON=$host "$@" || exit $?
+  rank=$((rank + 1))
+done
+"""
+
+
+@pytest.fixture(params=["slurm", "mpi"])
+def engine(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    name = {"slurm": "srun", "mpi": "mpirun"}[request.param]
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / name).write_text(ENGINE.format(name=name))
+    (tmp_path / "bin" / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    return str(request.param)
+
+
+def test_an_engine_starts_the_ranks_in_the_plans_order_and_its_exit_code_is_ours(
+    plan: str, engine: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", "it's $(a) secret")
+    ask = 'echo "$ON $RANK $LOCAL_RANK $WORLD_SIZE $MASTER_ADDR $MASTER_PORT $TOKEN $X $1"; '
+    ask += '[ "$RANK" != "$F" ] || exit 7'
+    argv = ["launch", plan, "--via", engine, "--env", "TOKEN", "--env", "X=y z", "--setup", "F=9", "--"]
+    assert run([*argv, "sh", "-c", ask, "sh", "a 'b"]) == 0
+    said = capfd.readouterr().out.splitlines()
+    order = ("n2", "n1", "n3")
+    expected = [
+        f"{host} {rank} 0 3 127.0.0.5 29500 it's $(a) secret y z a 'b" for rank, host in enumerate(order)
+    ]
+    assert said == expected
+    argv[argv.index("F=9")] = "export F=1"
+    assert run([*argv, "sh", "-c", ask]) == 7
+    assert len(capfd.readouterr().out.splitlines()) == 2
+    assert run([*argv[:-1], "--dry-run", "--", "torchrun", "--nproc-per-node=2", "train it.py"]) == 0
+    export, _, line = capfd.readouterr().out.partition("\n")
+    assert export.startswith("netprobe export ") and "secret" not in line and "X=y z" in line
+    script = next(word for word in shlex.split(line) if "torchrun" in word)
+    assert "'train it.py'" in script and "--nnodes=3" in script and '--node-rank="$' in script
+
+
+def test_a_signal_ends_what_an_engine_started_and_what_stays_is_killed(plan: str, engine: str) -> None:
+    argv = [sys.executable, "-m", "netprobe", "launch", plan, "--via", engine, "--grace", "0.2", "--"]
+    script = "trap '' TERM; echo $$; while :; do sleep 0.1; done"
+    with subprocess.Popen([*argv, "sh", "-c", script], stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        pid = int(running.stdout.readline())
+        running.send_signal(signal.SIGINT)
+        assert running.wait(40) != 0
+        assert wait_until(lambda: not is_alive(pid))
+
+
+def test_an_engine_is_asked_before_the_job_starts(
+    plan: str, engine: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["launch", plan, "--via", engine, "--check", "--", "echo", "ran"]
+    assert run(argv) == 0
+    said = capfd.readouterr()
+    assert "3 of 3 ranks run where the plan puts them" in said.err and said.out.splitlines() == ["ran"] * 3
+    program = Path(os.environ["PATH"].partition(":")[0]) / {"slurm": "srun", "mpi": "mpirun"}[engine]
+    program.write_text(program.read_text().replace("awk 'NF {print $1}'", "awk 'NF {print $1}' | sort"))
+    assert run(argv) == 3
+    said = capfd.readouterr()
+    assert "nothing was started" in said.err and not said.out

@@ -146,6 +146,18 @@ def test_wrong_arguments_of_a_run_end_as_input_errors(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_run_is_predicted_by_the_capacities_that_are_given(
+    plan: netprobe.OrderPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(
+        "netprobe.face.measuring.verify_order", lambda *_, capacity, **__: given.append(capacity)
+    )
+    carried = netprobe.Capacity.model_construct(hosts=[])
+    netprobe.verify_plan(plan, via="local", map=carried)
+    assert given == [carried]
+
+
 def test_a_run_and_capacities_of_nobody_say_so_and_write_nothing_that_blocks(tmp_path: Path) -> None:
     scan, _ = rack_scan([2, 2])
     map_ = netprobe.map_scan(scan)
