@@ -20,7 +20,7 @@ from netprobe.embed.coordinates.starts import classical_scaling
 from netprobe.embed.estimates import blocks, forest, kriging
 from netprobe.embed.estimates.blocks import LEAST_DISTANCE, row_differences, smooth
 from netprobe.embed.estimates.forest import grow_forest
-from netprobe.embed.estimates.heights import relative_heights, without_heights
+from netprobe.embed.estimates.heights import _shape_differences, relative_heights, without_heights
 from netprobe.embed.estimates.kriging import kriged
 from netprobe.embed.methods import embedded_model
 from netprobe.embed.prepare import Prepared, hold_out
@@ -132,6 +132,23 @@ def test_products_of_large_fleets_are_as_good_as_single_precision() -> None:
     small_one, large = rng.random((4, 4)), rng.random((513, 3))
     assert np.array_equal(blocks.product(small_one, small_one), small_one @ small_one)
     assert np.allclose(blocks.product(large, large.T), large @ large.T, rtol=1e-5)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_shapes_of_rows_differ_by_what_their_differences_vary_with_the_mean_of_its_own(
+    missing: float,
+) -> None:
+    prepared = working(9, 4, missing)
+    weight = prepared.measured.astype(float)
+    common = weight @ weight
+    found = _shape_differences(
+        prepared.distance, weight, np.maximum(common, 1.0), complete=bool(missing == 0.0)
+    )
+    for one, other in itertools.permutations(range(9), 2):
+        both = prepared.measured[one] & prepared.measured[other]
+        if both.sum() >= 2:
+            apart = prepared.distance[one, both] - prepared.distance[other, both]
+            assert found[one, other] == pytest.approx(apart.std(ddof=1), abs=1e-6)
 
 
 def test_heights_without_noise_are_those_above_the_median_of_the_rack() -> None:
