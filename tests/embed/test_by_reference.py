@@ -151,6 +151,24 @@ def test_shapes_of_rows_differ_by_what_their_differences_vary_with_the_mean_of_i
             assert found[one, other] == pytest.approx(apart.std(ddof=1), abs=1e-6)
 
 
+def test_the_first_pass_of_heights_compares_the_distances_themselves() -> None:
+    prepared = working(12, 6)
+    spread, apart = np.zeros((12, 12)), np.zeros((12, 12))
+    for one, other in itertools.permutations(range(12), 2):
+        third = [host for host in range(12) if host not in (one, other)]
+        row = prepared.distance[one, third] - prepared.distance[other, third]
+        spread[one, other], apart[one, other] = row.std(ddof=1), row.mean()
+    near = blocks.row_similarity(spread, common=10.0)
+    np.fill_diagonal(near, 0.0)
+    wanted = (near * apart).sum(axis=1) / (near.sum(axis=1) + 1.0)
+    found = relative_heights(prepared, passes=1)
+    for host in range(12):  # a height is given less the weighted median of its neighbourhood's
+        order = np.argsort(wanted)
+        weight = (near + np.eye(12))[host, order]
+        middle = order[np.nonzero(weight.cumsum() >= weight.sum() / 2)[0][0]]
+        assert found[host] == pytest.approx(wanted[host] - wanted[middle], abs=1e-6)
+
+
 def test_heights_without_noise_are_those_above_the_median_of_the_rack() -> None:
     rack = np.repeat([0, 1, 2], 6)
     height = np.random.default_rng(5).choice([0.0, 0.0, 0.0, 0.2, 0.5], 18)
