@@ -38,7 +38,7 @@ def env(lab: Lab, tmp_path: Path) -> dict[str, str]:
     folder.mkdir(parents=True)
     script = (
         "#!/bin/bash\ncommand=$1\nshift\n"
-        f"case $* in *--via*) ;; *) set -- --via '{lab.via_template}' \"$@\" ;; esac\n"
+        f'case "$command $*" in export*|*--via*) ;; *) set -- --via \'{lab.via_template}\' "$@" ;; esac\n'
         f'exec {sys.executable} -m netprobe "$command" "$@"\n'
     )
     (folder / "netprobe").write_text(script)
