@@ -142,8 +142,8 @@ def rules(graph: Graph) -> bool:
                 if not following or (len(path) == 1 and len(following) > 1):
                     break
                 at = following[0]
-                if at == start:
-                    return len(path) < size
+                if at in path:  # not where it began: a host of three needed edges
+                    return at != start or len(path) < size
                 path.append(at)
             closing = frozenset((path[0], path[-1]))
             if 2 < len(path) < size and closing in left:
