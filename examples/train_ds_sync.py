@@ -37,7 +37,8 @@ def main(plan: str) -> None:
         sync.step()  # 2: in place of optimizer.step()
     sync.finish()  # 3: one model on all ranks
     total = sum(float(p.detach().double().sum()) for p in model.parameters())
-    print(f"rank {dist.get_rank()} loss {loss.item():.3f} model {total!r}", flush=True)
+    # In one piece, so that lines of ranks that end at the same time do not run into each other.
+    print(f"rank {dist.get_rank()} loss {loss.item():.3f} model {total!r}\n", end="", flush=True)
     dist.destroy_process_group()
 
 

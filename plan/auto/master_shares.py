@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 _HALVINGS = 100
 _NEAR = 1e-12
+_FULL = 1e-9
+"""A share, or room in buffers, that is nothing but rounding."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +42,9 @@ def master_shares(
 
     Capacities are bytes a second, above 0, inf for what never limits. Where links have room to spare, shares are in
     proportion to the sizes of groups, and equal inside them: ``slack`` counts as such room, a share of the least time.
-    Links that are all as full as they can be wait for each other, and readings are not exact. Raises ValueError for a
-    capacity that is not above 0.
+    Links that are all as full as they can be wait for each other, and readings are not exact. A link that its own
+    sums fill gets no masters for all that: they would wait for it. Raises ValueError for a capacity that is not
+    above 0.
     """
     own = [np.array([float(hosts[rank]) for rank in members]) for members in groups]
     links = np.array([float(up) for up in uplinks])
@@ -53,12 +56,13 @@ def master_shares(
         time = _least_time(own, links)
     least, time = time, time * (1 + slack)
     sizes = np.array([float(len(members)) for members in groups])
-    shares = _filled(_most_of_groups(own, links, time), sizes)
+    most_of = _most_of_groups(own, links, time)
+    shares = _filled(np.where(_most_of_groups(own, links, least) > _FULL, most_of, 0.0), sizes)
     made = [0.0] * sum(map(len, groups))
     crossing = len(groups) - 2
     for members, rates, share in zip(groups, own, shares):
         need = len(members) - 1 + crossing * share
-        room = _room(rates, time)
+        room = np.where(_room(rates, least) > _FULL, _room(rates, time), 0.0)
         most = np.ones(len(members)) if need <= 0 else np.minimum(room / need, 1.0)
         for rank, part in zip(members, _filled(most, np.ones(len(members)))):
             made[rank] = float(part)

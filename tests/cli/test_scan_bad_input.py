@@ -56,7 +56,10 @@ def test_a_bad_hosts_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], te
         (["--hosts", "a,b", "--port-range", "0"], "ports from 1 to 65535"),
         (["--hosts", "a,b", "--port-range", "0-9"], "ports from 1 to 65535"),
         (["--hosts", "a,b", "--ipv4", "--ipv6"], "one family"),
-        (["--hosts", "a,b", "--latency", "ping"], "latency 'ping' is not one of stamp, icmp, fping, tcp"),
+        (
+            ["--hosts", "a,b", "--latency", "ping"],
+            "latency 'ping' is not one of auto, stamp, icmp, fping, tcp",
+        ),
         (["--hosts", "a,b", "--latency", "fping", "--source-ports", "2"], "fping has none"),
         (["--hosts", "a,b", "--source-ports", "99"], "99 source ports: 1 to 64"),
         (["--hosts", "a,b", "--measure", "path"], "rtt is needed"),

@@ -85,7 +85,7 @@ def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
                 exec(compile(cell, "examples/notebook.ipynb", "exec"), names)
         assert names["plan"].order and len(names["found"].groups) == 3
         return
-    ran = nbformat.from_dict(notebook)
+    ran = nbformat.reads(json.dumps(notebook), as_version=4)
     nbclient.NotebookClient(ran, timeout=240, kernel_name="python3").execute()
     shown = [output for cell in ran.cells if cell.cell_type == "code" for output in cell.outputs]
     assert any("<svg" in output.get("data", {}).get("text/html", "") for output in shown)

@@ -303,7 +303,7 @@ def test_hostile_hosts_cost_themselves_alone(hostile_scan: Any) -> None:
         ("escapes", "cannot open a probe port: ?]0;owned??[2J?31m[red]x[/red] :bug:??"),
         ("flood", "the agent sent more messages than it was requested to send"),
         ("hang", "the agent hangs: it has not answered for"),
-        ("many", "the agent sent more samples than the 5 it was requested to send"),
+        ("many", "the agent sent more samples than the 3 it was requested to send"),  # on the ring
         ("years", "the agent sent a sample that cannot be"),
         ("port", "cannot open a probe port: a message whose port is '99999'"),
     ],
