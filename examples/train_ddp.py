@@ -36,10 +36,9 @@ def main(plan: str) -> None:
     weights = torch.cat([p.detach().view(-1) for p in model.parameters()])
     first = weights.clone()
     dist.broadcast(first, 0)
-    print(
-        f"rank {dist.get_rank()} loss {loss.item():.3f} same weights {torch.equal(first, weights)}",
-        flush=True,
-    )
+    same = torch.equal(first, weights)
+    # In one piece, so that lines of ranks that end at the same time do not run into each other.
+    print(f"rank {dist.get_rank()} loss {loss.item():.3f} same weights {same}\n", end="", flush=True)
     dist.destroy_process_group()
 
 
