@@ -12,7 +12,6 @@ numbers). It is rounded in the tensor's own dtype at every addition, as Gloo's a
 
 from __future__ import annotations
 
-import queue
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -28,6 +27,7 @@ from netprobe.runtime.faults import Faults
 from netprobe.runtime.lines import Lines, MessageError, meeting
 from netprobe.runtime.tape import Settings, Tape, tape_of
 from netprobe.runtime.traffic import Counting, Traffic
+from netprobe.runtime.worker import Worker
 from netprobe.runtime.world import check_reports, check_world, exchange, members_of, own_report
 
 Operation = Literal["sum", "mean"]
@@ -107,7 +107,7 @@ class Executor:
         self._lines = Lines(members, self.rank, self.collective.program.channels, timeout_s)
         self._faults = Faults(self.rank, self._names, timeout_s, self._lines.store)
         self._lock = threading.Lock()
-        self._jobs: queue.SimpleQueue[Callable[[], None] | None] | None = None
+        self._worker: Worker | None = None
         self._open_jobs = 0
         self._lost: NetprobeError | None = None
         self._breakdown = Breakdown()
@@ -235,15 +235,15 @@ class Executor:
 
     def drain(self) -> None:
         """Wait until everything that was started has ended."""
-        if self._jobs is not None:
+        if self._worker is not None:
             self._enqueue(lambda: None).wait()
 
     def close(self) -> None:
         """End the executor: what was started is finished first. It cannot be used again."""
-        if self._jobs is not None:
+        if self._worker is not None:
             self.drain()
-            self._jobs.put(None)
-            self._jobs = None
+            self._worker.end()
+            self._worker = None
         self._lines.close()
 
     # How it is done.
@@ -321,9 +321,8 @@ class Executor:
         """Have the executor's thread make a call after those before it; a future of what it returns."""
         import torch
 
-        if self._jobs is None:
-            self._jobs = queue.SimpleQueue()
-            threading.Thread(target=_serve, args=(self._jobs,), name="netprobe-executor", daemon=True).start()
+        if self._worker is None:
+            self._worker = Worker("netprobe-executor")
         started: Any = torch.futures.Future()
         outcome: list[Any] = [None, None]
 
@@ -346,7 +345,7 @@ class Executor:
             started.set_result(None)
 
         self._open_jobs += 1
-        self._jobs.put(job)
+        self._worker.put(job)
         return future
 
 
@@ -379,11 +378,3 @@ def _agreed(plan: Plan | Path | str, members: Sequence[int], rank: int, timeout_
     assert found is not None
     check_world(found.hosts, reports)
     return found
-
-
-def _serve(jobs: queue.SimpleQueue[Callable[[], None] | None]) -> None:
-    while True:
-        job = jobs.get()
-        if job is None:
-            return
-        job()
