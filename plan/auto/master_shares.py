@@ -56,13 +56,13 @@ def master_shares(
         time = _least_time(own, links)
     least, time = time, time * (1 + slack)
     sizes = np.array([float(len(members)) for members in groups])
-    most_of = _most_of_groups(own, links, time)
+    rooms = [np.where(_room(rates, least) > _FULL, _room(rates, time), 0.0) for rates in own]
+    most_of = _most_of_groups(own, links, time, rooms)
     shares = _filled(np.where(_most_of_groups(own, links, least) > _FULL, most_of, 0.0), sizes)
     made = [0.0] * sum(map(len, groups))
     crossing = len(groups) - 2
-    for members, rates, share in zip(groups, own, shares):
+    for members, room, share in zip(groups, rooms, shares):
         need = len(members) - 1 + crossing * share
-        room = np.where(_room(rates, least) > _FULL, _room(rates, time), 0.0)
         most = np.ones(len(members)) if need <= 0 else np.minimum(room / need, 1.0)
         for rank, part in zip(members, _filled(most, np.ones(len(members)))):
             made[rank] = float(part)
@@ -87,12 +87,17 @@ def _fits(own: Sequence[Floats], links: Floats, time: float) -> bool:
     return bool((most >= 0).all()) and float(most.sum()) >= 1.0
 
 
-def _most_of_groups(own: Sequence[Floats], links: Floats, time: float) -> Floats:
-    """(G,) the largest share of the global masters that each group can have in ``time``; below 0 where it has none."""
+def _most_of_groups(
+    own: Sequence[Floats], links: Floats, time: float, rooms: Sequence[Floats] | None = None
+) -> Floats:
+    """(G,) the largest share of the global masters that each group can have in ``time``; below 0 where it has none.
+
+    ``rooms``: what the hosts of each group may receive besides their own results, where that is less than what fits.
+    """
     crossing = len(own) - 2
     made = []
-    for rates, link in zip(own, links):
-        inside = float(_room(rates, time).sum()) - (len(rates) - 1) - min(crossing, 0)
+    for rates, link, room_of in zip(own, links, rooms or [_room(rates, time) for rates in own]):
+        inside = float(room_of.sum()) - (len(rates) - 1) - min(crossing, 0)
         room = min(inside, time * link - 1.0 if np.isfinite(link) else np.inf)
         finite = rates[np.isfinite(rates)]
         if room < -_NEAR or (time * finite < 1.0 - _NEAR).any():

@@ -108,6 +108,10 @@ def test_known_answers_and_the_schedule_that_is_built_of_them() -> None:
     # One group: flat aggregation, masters by what hosts carry.
     flat = master_shares([[0, 1]], [10.0, 10.0], [np.inf])
     assert flat.groups == (1.0,) and np.allclose(flat.hosts, 0.5)
+    # With slack a host that its own sums fill still takes none, so its group takes no more than the other host can.
+    filled = master_shares([[0], [1], [2, 3]], [15.0, 22.0, 15.0, 38.0], [np.inf] * 3, slack=0.05)
+    assert filled.time_s_per_byte == pytest.approx(1 / 15)
+    assert filled.groups[2] <= 38 * 1.05 / 15 - 2 + 1e-9 and filled.hosts[2:] == (0.0, 1.0)
     with pytest.raises(ValueError, match="not above 0"):
         master_shares(groups, [0.0] * 12, [1.0] * 3)
 
