@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 
 from rich.console import RenderableType
@@ -107,14 +108,19 @@ def verify_text(result: Verify) -> str:
 def _overlap(result: Verify) -> bool:
     """Whether what is known of the capacities leaves open which of the plan and its baseline is faster."""
     own, *others = result.orders
-    base = [one for one in others if one.predicted_high_s is not None][:1]
-    if own.predicted_low_s is None or own.predicted_high_s is None or result.comparison.against == "random":
+    base = [one for one in others if one.predicted_low_s is not None][:1]
+    if own.predicted_low_s is None or result.comparison.against == "random":
         return False
     return any(
-        own.predicted_low_s <= (one.predicted_high_s or 0)
-        and (one.predicted_low_s or 0) <= own.predicted_high_s
+        own.predicted_low_s <= _end(one.predicted_high_s)
+        and (one.predicted_low_s or 0) <= _end(own.predicted_high_s)
         for one in base
     )
+
+
+def _end(high_s: float | None) -> float:
+    """Without an upper end a time may be anything."""
+    return math.inf if high_s is None else high_s
 
 
 def _by_capacity(result: Verify) -> bool:

@@ -88,10 +88,13 @@ class ByCapacity:
         rows = self._place[np.asarray(orders, dtype=np.intp)].tolist()
         return np.array([simulate(self._network, [self._job(row)]).time_s for row in rows])
 
-    def interval(self, order: Sequence[int]) -> tuple[float, float]:
-        """The least and the most seconds that the capacities allow for an order: both ends of what was measured."""
+    def interval(self, order: Sequence[int]) -> tuple[float, float | None]:
+        """The least and the most seconds that the capacities allow for an order: both ends of what was measured.
+
+        None where they bound nothing.
+        """
         time_s, low, high = interval_s(self._network, self._job(self._place[list(order)].tolist()))
-        return (time_s if low is None else low), (time_s if high is None else high)
+        return (time_s, time_s) if low is None else (low, high)
 
     def rough(self, orders: Sequence[Sequence[int]] | RankOrders) -> NDArray[np.float64]:
         """About ``costs``, of thousands of orders: bytes over rates, round by round. For choosing among them only."""

@@ -66,8 +66,8 @@ class Contender:
     kind: str | None = None
     algorithm: str | None = None
     predicted_s: float | None = None
-    predicted_between_s: tuple[float, float] | None = None
-    """The least and the most, where capacities were measured with an interval."""
+    predicted_between_s: tuple[float, float | None] | None = None
+    """The least and the most (None: nothing bounds it), where capacities were measured with an interval."""
     percentile: float | None = None
 
 

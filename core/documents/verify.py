@@ -26,7 +26,8 @@ class VerifiedOrder(Record):
     """Its cost by the plan's model, on the map; its time where capacities predict; null without either."""
     predicted_low_s: float | None = Field(default=None, ge=0)
     predicted_high_s: float | None = Field(default=None, ge=0)
-    """The time at both ends of the measured capacities; null for costs, and for orders of a survey."""
+    """The time at both ends of the measured capacities; null for costs, and for orders of a survey. The high end alone
+    is null where a capacity may be 0, as measured."""
     kind: str | None = None
     """Of its plan, where the orders of a document are of several plans: ``order`` or ``schedule``."""
     algorithm: str | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -242,9 +243,13 @@ def shared_times_s(plans: Sequence[OrderPlan], capacity: Capacity, map_: Map | N
 def shared_intervals_s(
     plans: Sequence[OrderPlan], capacity: Capacity, map_: Map | None = None
 ) -> list[tuple[float, float]]:
-    """The least and the most seconds of each, by both ends of the measured capacities; errors as `shared_times_s`."""
+    """The least and the most seconds of each, by both ends of the measured capacities; errors as `shared_times_s`.
+
+    inf where nothing bounds the most.
+    """
     predicted, orders = _predicted(plans, capacity, map_)
-    return [predicted.interval(order) for order in orders]
+    ends = [predicted.interval(order) for order in orders]
+    return [(low, math.inf if high is None else high) for low, high in ends]
 
 
 def _predicted(

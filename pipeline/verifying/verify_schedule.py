@@ -202,7 +202,7 @@ def _ranked(plan: Plan, order: Sequence[str]) -> list[Host]:
     return [plain_host(host) for host in plan.hosts if host.name in set(order)]
 
 
-Times = tuple[float, float, float]
+Times = tuple[float, float, "float | None"]
 """Seconds by the capacities as read, the least and the most by both ends of what was measured."""
 
 
@@ -233,7 +233,7 @@ def _times(
     found: list[Times | None] = []
     for what, order in runs:
         time_s, low, high = interval_s(network, Job(schedule=what, order=order, size_bytes=size_bytes))
-        found.append((time_s, time_s if low is None else low, time_s if high is None else high))
+        found.append((time_s, time_s, time_s) if low is None else (time_s, low, high))
     return found
 
 

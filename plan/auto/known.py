@@ -18,6 +18,9 @@ from netprobe.plan.simulate.network import LEAST_BYTES_PER_S, Network, network_o
 PACKET_BYTES = 1448
 """Payload of a TCP segment in an Ethernet frame: a latency measured with small packets is that of so much, at most."""
 
+NAMED = 4
+"""Resources that are named in one line."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KnownNetwork:
@@ -37,8 +40,9 @@ def known_network(map_: Map, hosts: Sequence[str], capacity: Capacity | None = N
 
     With ``capacity`` transfers share what hosts and uplinks carry, and a connection carries at most 1 / beta where the
     map knows goodput. With goodput alone a host is known to carry what its fastest connection does, at least, and
-    uplinks between one connection and any number. With latencies alone bytes have no time. Raises InputError for
-    hosts that the capacities lack, and for a capacity that is missing or 0.
+    uplinks between one connection and any number. What was never seen to carry anything may carry nothing. With
+    latencies alone bytes have no time. Raises InputError for hosts that the capacities lack, and for a capacity that
+    is missing or 0.
     """
     index = {host.name: i for i, host in enumerate(map_.hosts)}
     where = [index[name] for name in hosts]
@@ -48,7 +52,7 @@ def known_network(map_: Map, hosts: Sequence[str], capacity: Capacity | None = N
     if capacity is not None:
         check_rates(capacity, hosts)
         network = network_of(capacity, hosts, alpha_s=alpha, stream=stream)
-        return KnownNetwork(network=network, basis="capacity", unknown=latency)
+        return KnownNetwork(network=network, basis="capacity", unknown=(*latency, *_endless(network)))
     group_of = {name: group.id for group in map_.groups for name in group.hosts}
     ids = tuple(group_of.get(name, "") for name in hosts)
     if stream is None:
@@ -60,10 +64,10 @@ def known_network(map_: Map, hosts: Sequence[str], capacity: Capacity | None = N
                 "(netprobe scan --measure rtt,goodput; netprobe capacity)",
             ),
         )
+    network = _by_goodput(hosts, alpha, stream, ids)
+    uplinks = "what uplinks carry for several connections at once (netprobe capacity)"
     return KnownNetwork(
-        network=_by_goodput(hosts, alpha, stream, ids),
-        basis="latency and goodput",
-        unknown=(*latency, "what uplinks carry for several connections at once (netprobe capacity)"),
+        network=network, basis="latency and goodput", unknown=(*latency, uplinks, *_endless(network))
     )
 
 
@@ -91,6 +95,17 @@ def check_rates(capacity: Capacity, hosts: Sequence[str]) -> None:
                 f"the capacity of {one.id} is {one.bytes_per_s:g} bytes/s, and nothing can be sent through that: "
                 "measure it again (netprobe capacity)"
             )
+
+
+def _endless(network: Network) -> tuple[str, ...]:
+    """What may carry nothing, as far as is known."""
+    names = [network.resources[at] for at in np.flatnonzero(network.endless)]
+    if not names:
+        return ()
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return (
+        f"how long what passes {', '.join(names[:NAMED])}{more} takes at most: it may carry nothing, as measured",
+    )
 
 
 def _latencies(map_: Map, at: tuple[np.ndarray, ...]) -> tuple[FloatMatrix, tuple[str, ...]]:
@@ -136,7 +151,7 @@ def _by_goodput(
     least = []
     for members in inside:
         up, down = finite[np.ix_(members, ~members)], finite[np.ix_(~members, members)]
-        least.append([float(rates.max(initial=0.0)) or np.inf for rates in (up, down)])
+        least.append([float(rates.max(initial=0.0)) for rates in (up, down)])
     ends = np.array(least).reshape(len(groups), 2).T.ravel()
     count = len(groups)
     number = np.array([groups.index(g) if g in groups else -1 for g in ids])
@@ -153,6 +168,6 @@ def _by_goodput(
             *(f"{kind}:{g}" for kind in ("up", "down") for g in groups),
         ),
         capacity=np.concatenate([hosts_carry, np.full(2 * count, np.inf)]),
-        low=np.concatenate([hosts_carry, ends]),
+        low=np.concatenate([np.where(np.isinf(hosts_carry), 0.0, hosts_carry), ends]),
         high=np.full(2 * (size + count), np.inf),
     )  # fmt: skip

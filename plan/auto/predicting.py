@@ -11,7 +11,7 @@ from netprobe.plan.auto.candidates import Candidate
 from netprobe.plan.auto.known import KnownNetwork
 from netprobe.plan.schedule.schedule import Schedule
 from netprobe.plan.simulate.fair import Floats
-from netprobe.plan.simulate.simulate import Job, Simulation, joined, least_s, simulate
+from netprobe.plan.simulate.simulate import Job, Simulation, has_end, joined, least_s, simulate
 
 BOUND = 0.97
 """The simulator is within so much of every event, and so a bound counts only so much."""
@@ -99,9 +99,13 @@ def interval_of(
     if rough is None:
         full = not has_rough(candidate, size_bytes)
         rough = middle if full else rough_s(known, candidate, size_bytes, least)
-    ends = [rough_s(known, candidate, size_bytes, least, end) for end in (network.high, network.low)]
+    ends = [
+        rough_s(known, candidate, size_bytes, least, end)
+        for end in (network.high, network.slowest().capacity)
+    ]
     ends = [middle * end / rough if rough else end for end in ends]
-    return Interval(time_s=middle, low_s=min(*ends, middle), high_s=max(*ends, middle))
+    bounded = has_end(network, _job(candidate, size_bytes))
+    return Interval(time_s=middle, low_s=min(*ends, middle), high_s=max(*ends, middle) if bounded else None)
 
 
 def bound_s(known: KnownNetwork, candidate: Candidate, size_bytes: int, latency_s: float) -> float:

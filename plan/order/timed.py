@@ -20,6 +20,8 @@ from netprobe.plan.search.anneal import drawn_moves
 from netprobe.plan.search.anneal_kernels import EXCHANGE
 from netprobe.plan.search.leaves import interleaved
 from netprobe.plan.simulate import Job, Network, simulate
+from netprobe.plan.simulate.fair import Floats
+from netprobe.plan.simulate.simulate import loads
 
 Order = tuple[int, ...]
 RUNS, STEPS_A_HOST, MOST_STEPS, MOST_WORK = 4, 100, 4_000, 400_000
@@ -68,12 +70,22 @@ class OrderTimes:
         return len(self._found)
 
     def surely_faster(self, order: Sequence[int], other: Sequence[int], share: float) -> bool:
-        """Whether ``order`` takes less by ``share``, and no more at either end of what the capacities may be."""
+        """Whether ``order`` takes less by ``share``, and no more at either end of what the capacities may be.
+
+        Of what may carry nothing it passes no more bytes.
+        """
         if self(order) * (1 + share) >= self(other):
             return False
         net = self.network
-        ends = () if net.certain else (net.with_capacity(net.high), net.with_capacity(net.low))
-        return all(self(order, end) <= self(other, end) * (1 + share) for end in ends)
+        ends = () if net.certain else (net.with_capacity(net.high), net.slowest())
+        if not all(self(order, end) <= self(other, end) * (1 + share) for end in ends):
+            return False
+        endless = net.endless
+        return not endless.any() or bool((self._loads(order) <= self._loads(other))[endless].all())
+
+    def _loads(self, order: Sequence[int]) -> Floats:
+        names = [self.network.hosts[host] for host in order]
+        return loads(self.network, Job(schedule=self.schedule, order=names, size_bytes=self.size_bytes))
 
 
 def can_differ(network: Network) -> bool:

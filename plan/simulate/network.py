@@ -27,8 +27,9 @@ class Network:
 
     ``passed`` (N, N, K) are the resources from host to host, -1 for none, directed. ``stream`` (N, N) is what one
     connection carries at most, inf where nothing is known. ``high`` (R,) are capacities at the upper end of what
-    was measured, ``low`` at the lower one: inf and 0 never mean known values. Raises InputError for shapes that
-    do not fit, and for latencies or capacities that cannot be.
+    was measured, ``low`` at the lower one: inf and 0 never mean known values. Through what has a lower end of 0,
+    bytes may take any time. Raises InputError for shapes that do not fit, and for latencies or capacities that cannot
+    be.
     """
 
     hosts: tuple[str, ...]
@@ -54,7 +55,7 @@ class Network:
         off = ~np.eye(size, dtype=bool)
         if not (np.isfinite(self.alpha_s[off]).all() and (self.alpha_s[off] >= 0).all()):
             raise InputError("a latency is missing, infinite or below 0")
-        if not ((self.capacity > 0).all() and (self.stream[off] > 0).all() and (self.low > 0).all()):
+        if not ((self.capacity > 0).all() and (self.stream[off] > 0).all() and (self.low >= 0).all()):
             raise InputError("a capacity is missing or not above 0")
         object.__setattr__(self, "_index", {name: i for i, name in enumerate(self.hosts)})
 
@@ -70,6 +71,15 @@ class Network:
             hosts=self.hosts, alpha_s=self.alpha_s, resources=self.resources, capacity=capacity,
             passed=self.passed, stream=self.stream, low=self.low, high=self.high, group_of=self.group_of,
         )  # fmt: skip
+
+    @property
+    def endless(self) -> NDArray[np.bool_]:
+        """(R,) which resources have no lower end, so that nothing bounds the time of what passes them."""
+        return self.low <= 0
+
+    def slowest(self) -> Network:
+        """The same at the lower ends; what has none carries what was read."""
+        return self.with_capacity(np.where(self.endless, self.capacity, self.low))
 
     @property
     def certain(self) -> bool:
@@ -160,16 +170,21 @@ def _passed(hosts: Sequence[str], names: Sequence[str], between: Mapping[str, se
 
 
 def _ends(names: Sequence[str], values: Floats, read: Mapping[str, Resource], *, low: bool) -> Floats:
-    """Ends of the intervals; of a resource that only carries at least so much the upper end is inf."""
+    """Ends of the intervals; of a resource that only carries at least so much the upper end is inf.
+
+    A lower end below LEAST_BYTES_PER_S is 0: it says nothing of how long bytes take at most.
+    """
     ends = values.copy()
     for i, name in enumerate(names):
         one = read.get(name)
         if one is None:
             continue
         end = one.low_bytes_per_s if low else one.high_bytes_per_s
-        if not low and one.limited_by is not None and one.limited_by not in CERTAIN:
+        if not low and one.limited_by not in CERTAIN:
             ends[i] = np.inf
-        elif end is not None and end >= LEAST_BYTES_PER_S:
+        elif end is not None and low and end < LEAST_BYTES_PER_S:
+            ends[i] = 0.0
+        elif end is not None:
             ends[i] = min(end, values[i]) if low else max(end, values[i])
     return ends
 

@@ -125,17 +125,28 @@ def interval_s(network: Network, job: Job) -> tuple[float, float | None, float |
     """Seconds of a job: by the capacities as read, at their upper ends, at their lower ends.
 
     The upper end of a resource that is only known to carry at least so much is unlimited, so that the low time is
-    what its true capacity can at best give. None twice where every capacity is certain.
+    what its true capacity can at best give. None twice where every capacity is certain; the high time alone is None
+    where the job's bytes pass what has no lower end.
     """
     middle = simulate(network, [job]).time_s
     if network.certain:
         return middle, None, None
-    ends = [simulate(network.with_capacity(ends), [job]).time_s for ends in (network.high, network.low)]
-    return middle, min(*ends, middle), max(*ends, middle)
+    ends = [simulate(one, [job]).time_s for one in (network.with_capacity(network.high), network.slowest())]
+    return middle, min(*ends, middle), max(*ends, middle) if has_end(network, job) else None
 
 
 def least_s(network: Network, job: Job) -> float:
     """A lower bound: the fullest resource alone, of this schedule's own bytes."""
+    return float((loads(network, job) / network.capacity).max(initial=0.0))
+
+
+def has_end(network: Network, job: Job) -> bool:
+    """Whether all that a job's bytes pass is known to carry something, so that they surely arrive."""
+    return not ((loads(network, job) > 0) & network.endless).any()
+
+
+def loads(network: Network, job: Job) -> Floats:
+    """(R,) bytes that pass each resource."""
     every = job.schedule.expanded()
     at = job.schedule.boundaries(job.size_bytes)
     host = np.array([network.index(name) for name in job.order], dtype=np.intp)
@@ -146,7 +157,7 @@ def least_s(network: Network, job: Job) -> float:
     load = np.bincount(
         np.where(passed < 0, count, passed).ravel(), np.repeat(size, passed.shape[1]), minlength=count + 1
     )
-    return float((load[:-1] / network.capacity).max()) if count else 0.0
+    return np.asarray(load[:-1])
 
 
 def joined(schedule: Schedule, transfers: int = TRANSFERS_KEPT) -> Schedule:

@@ -111,7 +111,9 @@ class GivenTimes(OrderTimes):
 def test_an_order_is_surely_faster_where_it_is_no_slower_at_either_end(
     certain: bool, read: float, most: float, least: float, sure: bool
 ) -> None:
-    network = SimpleNamespace(certain=certain, high="most", low="least", with_capacity=lambda end: end)
+    network = SimpleNamespace(
+        certain=certain, high="most", with_capacity=lambda end: end, slowest=lambda: "least", endless=np.array([False])
+    )  # fmt: skip
     new, old = (0, 2, 1), (0, 1, 2)
     seconds: dict[tuple[Any, tuple[int, ...]], float] = {
         (None, new): read,
