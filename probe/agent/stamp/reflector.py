@@ -1,7 +1,8 @@
 """The STAMP session-reflector (RFC 8762 section 4.3): a thread that answers probes of this scan.
 
 It answers only packets that carry the scan's token, each with a packet that is not longer, from the address
-that was probed, and not more of them than reply_rate.py allows. It is stateless but for that and one thing:
+that was probed, and not more of them than reply_rate.py allows. T2, when a probe was received, is stamped here, and
+T3, when its reply was sent; T1 and T4 are the sender's. It is stateless but for that and one thing:
 the kernel's stamp of the last reply to each sender, which the next reply to that sender reports (Follow-Up
 Telemetry, RFC 8972 section 4.7; departures.py).
 """
@@ -107,6 +108,7 @@ class Reflector:
             self._collect_stamps()
         received = kernel_stamps.kernel_stamp(ancillary)
         previous, session = self.departures.arrived((peer[0], peer[1], probe.ssid), probe.seq, probe.stamp)
+        # T2 is the kernel's stamp, where it made one.
         method = packet.METHOD_SOFTWARE if received else packet.METHOD_USER
         sent = time.time_ns()
         reply = packet.build_reply(
