@@ -34,9 +34,10 @@ from mutants_trace import TRACED  # type: ignore[import-not-found]
 from mutations import Mutation, mutations_of  # type: ignore[import-not-found]
 
 ROOT = Path(__file__).resolve().parent.parent
-DESELECTED = "not lab and not long"
 LABS = ("tests/integration/", "tests/repository/")
 """Their tests start labs, or look at the text of the code."""
+TIMES_AS_LONG = 4.0
+"""All tests of a mutant may take so many times what they took unchanged, or --limit seconds if that is more."""
 LINES_A_MUTANT = 3
 """Of the difference, in the list of the survivors."""
 
@@ -64,12 +65,16 @@ class Verdict:
     mutation: Mutation
     by: str | None
     difference: str
+    cpu_s: float
 
 
 def tests_of(folder: str) -> list[str]:
-    """The tests of a folder; of a part of a layer (probe/agent) also the test files elsewhere that import it."""
+    """The tests of a folder; of a part of a layer (probe/agent) also the test files elsewhere that import it.
+
+    Those of a file (pipeline/planning/held_out) are its folder's, and those elsewhere that import the file.
+    """
     dotted = re.compile(rf"\bnetprobe\.{folder.replace('/', '[.]')}\b")
-    own = f"tests/{folder}"
+    own = f"tests/{folder.rpartition('/')[0] if is_a_file(ROOT, folder) else folder}"
     if "/" not in folder:
         return [own]
     files = (path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "tests").rglob("test_*.py")))
@@ -77,6 +82,11 @@ def tests_of(folder: str) -> list[str]:
         f for f in files if not f.startswith((f"{own}/", *LABS)) and dotted.search((ROOT / f).read_text())
     ]
     return [own, *others]
+
+
+def is_a_file(tree: Path, folder: str) -> bool:
+    """Whether the changes are made to one file, named without its ending."""
+    return (tree / f"{folder}.py").is_file()
 
 
 def copy_of_tree(to: Path) -> Path:
@@ -101,17 +111,22 @@ class Tree:
         search = f"{path}{os.pathsep}{path / 'scripts'}"
         env = {**os.environ, "PYTHONPATH": search, "PYTHONHASHSEED": "0", "MUTANTS_OF": folder}
         self.server = subprocess.Popen(
-            [sys.executable, str(path / "scripts/mutants_server.py")],
+            [sys.executable, str(path / "scripts/mutants_server.py"), *tests_of(folder)],
             cwd=path, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
         )  # fmt: skip
 
-    def pytest(self, arguments: list[str], seconds: dict[str, float], most: float | None) -> int | None:
-        """The exit code of a run, stopped at the first failure; None when a test's time, or ``most``, was up."""
+    def pytest(
+        self, tests: list[Test] | None, most: float, change: dict[str, object] | None = None
+    ) -> tuple[int | None, float]:
+        """The exit code of a run, stopped at the first failure (None when a test's time, or ``most``, was up), and its
+        CPU seconds. Without ``tests`` all are run, and traced."""
         assert self.server.stdin is not None and self.server.stdout is not None
-        self.server.stdin.write(json.dumps({"arguments": arguments, "seconds": seconds, "most": most}) + "\n")
-        code = json.loads(self.server.stdout.readline())
-        assert code is None or isinstance(code, int)
-        return code
+        names = None if tests is None else [test.name for test in tests]
+        seconds = {test.name: test.seconds for test in tests or ()}
+        asked = {"tests": names, "seconds": seconds, "most": most, "change": change}
+        self.server.stdin.write(json.dumps(asked) + "\n")
+        answer = json.loads(self.server.stdout.readline())
+        return answer["code"], float(answer["cpu_s"])
 
     def close(self) -> None:
         """End the process."""
@@ -120,20 +135,21 @@ class Tree:
         self.server.wait()
 
 
-def traced(tree: Tree, folder: str) -> list[Test]:
-    """Every test of the folder, run once. Raises SystemExit where the tests fail without any change."""
-    code = tree.pytest(["-p", "mutants_trace", "-m", DESELECTED, *tests_of(folder)], {}, 1800)
+def traced(tree: Tree, folder: str) -> tuple[list[Test], float]:
+    """Every test of the folder, run once, and the CPU seconds. Raises SystemExit where they fail without any change."""
+    code, cpu_s = tree.pytest(None, 1800.0)
     if code != 0:
         log = (tree.path / "pytest.log").read_text()
         raise SystemExit(f"the tests of {folder} fail as they are:\n{log[-3000:]}")
     found = json.loads((tree.path / TRACED).read_text())
-    return [Test(name=name, seconds=s, functions=frozenset(f), starts=p) for name, s, f, p in found]
+    return [Test(name=name, seconds=s, functions=frozenset(f), starts=p) for name, s, f, p in found], cpu_s
 
 
 def drawn(tree: Path, folder: str, count: int, seed: int) -> list[Mutation]:
     """``count`` mutations of the folder, or all where there are fewer."""
     kinds: dict[str, list[Mutation]] = {}
-    for path in sorted((tree / folder).rglob("*.py")):
+    files = [tree / f"{folder}.py"] if is_a_file(tree, folder) else sorted((tree / folder).rglob("*.py"))
+    for path in files:
         for mutation in mutations_of(path.read_text(encoding="utf-8"), str(path.relative_to(tree))):
             kinds.setdefault(mutation.kind, []).append(mutation)
     rng = random.Random(seed)
@@ -169,16 +185,21 @@ def tried(mutation: Mutation, tree: Tree, tests: list[Test], limit_s: float) -> 
     path = tree.path / mutation.path
     original = path.read_text(encoding="utf-8")
     changed = mutation.difference(original, LINES_A_MUTANT)
-    path.write_text(mutation.applied(original), encoding="utf-8")
+    new = mutation.applied(original)
+    path.write_text(new, encoding="utf-8")
     remove_compiled(path)
+    line = int(mutation.function.rsplit(":", 1)[1])
+    change: dict[str, object] = {"path": mutation.path, "line": line, "before": original, "after": new}
+    total = 0.0
     try:
         for some in filter(None, in_order(mutation, tests)):
-            names = tree.path / "names.txt"
-            names.write_text("\n".join(test.name for test in some) + "\n", encoding="utf-8")
-            code = tree.pytest([f"@{names}"], {test.name: test.seconds for test in some}, limit_s)
+            most = max(limit_s, TIMES_AS_LONG * sum(test.seconds for test in some))
+            code, cpu_s = tree.pytest(some, most, change)
+            total += cpu_s
             if code != 0:
-                return Verdict(mutation=mutation, by="time" if code is None else "a test", difference=changed)
-        return Verdict(mutation=mutation, by=None, difference=changed)
+                by = "time" if code is None else "a test"
+                return Verdict(mutation=mutation, by=by, difference=changed, cpu_s=total)
+        return Verdict(mutation=mutation, by=None, difference=changed, cpu_s=total)
     finally:
         path.write_text(original, encoding="utf-8")
         remove_compiled(path)
@@ -206,15 +227,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("folder", help="of the code, such as embed or probe/agent")
+    parser.add_argument("folder", help="of the code, such as embed or probe/agent, or one file of it")
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--parallel", type=int, default=2)
     parser.add_argument(
-        "--limit", type=float, default=400.0, help="seconds of all tests of a mutant, at most"
+        "--limit", type=float, default=400.0, help="seconds that all tests of a mutant may take in any case"
     )
     asked = parser.parse_args()
-    folder = asked.folder.strip("/")
+    folder = asked.folder.strip("/").removesuffix(".py")
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="netprobe-mutants-") as place, contextlib.ExitStack() as stack:
         free: Queue[Tree] = Queue()
@@ -226,31 +247,31 @@ def main() -> None:
         mutations = drawn(tree.path, folder, asked.count, asked.seed)
         if not mutations:
             raise SystemExit(f"{folder} holds nothing to change")
-        tests = traced(tree, folder)
+        tests, cpu_s = traced(tree, folder)
         free.put(tree)
         took = sum(test.seconds for test in tests)
-        about = f"{len(tests)} tests in {took:.0f} s; {len(mutations)} mutants of seed {asked.seed}"
-        print(f"{folder}: {about}", flush=True)
+        about = f"{len(tests)} tests in {took:.0f} s, {cpu_s:.0f} s of CPU"
+        print(f"{folder}: {about}; {len(mutations)} mutants of seed {asked.seed}", flush=True)
 
         def one(mutation: Mutation) -> Verdict:
             mine = free.get()
-            start = time.monotonic()
             try:
                 verdict = tried(mutation, mine, tests, asked.limit)
             finally:
                 free.put(mine)
             how = "survived" if verdict.by is None else f"killed by {verdict.by}"
-            print(f"{how} in {time.monotonic() - start:.1f} s: {mutation}", flush=True)
+            print(f"{how} in {verdict.cpu_s:.1f} s of CPU: {mutation}", flush=True)
             if verdict.by is None:
                 print(verdict.difference, flush=True)
             return verdict
 
         with ThreadPoolExecutor(asked.parallel) as pool:
             verdicts = list(pool.map(one, mutations))
-    summarize(folder, verdicts, asked.seed, (time.monotonic() - began) / 60)
+    cpu_s += sum(verdict.cpu_s for verdict in verdicts)
+    summarize(folder, verdicts, asked.seed, (time.monotonic() - began) / 60, cpu_s / 60)
 
 
-def summarize(folder: str, verdicts: list[Verdict], seed: int, minutes: float) -> None:
+def summarize(folder: str, verdicts: list[Verdict], seed: int, minutes: float, cpu: float) -> None:
     """Print the survivors, and a row of the table of docs/figures.md."""
     why = reasons()
     equivalent = 0
@@ -261,11 +282,13 @@ def summarize(folder: str, verdicts: list[Verdict], seed: int, minutes: float) -
             print(f"\n{verdict.mutation}: {reason or 'OPEN'}\n{verdict.difference}")
     killed = sum(verdict.by is not None for verdict in verdicts)
     late = sum(verdict.by == "time" for verdict in verdicts)
-    print("\n| folder | mutants | killed | by the time | equivalent | open | share killed | minutes | seed |")
+    print(
+        "\n| folder | mutants | killed | by the time | equivalent | open | share killed | minutes | of CPU | seed |"
+    )
     left = len(verdicts) - killed - equivalent
     print(
         f"| `{folder}` | {len(verdicts)} | {killed} | {late} | {equivalent} | {left} "
-        f"| {killed / len(verdicts):.0%} | {minutes:.1f} | {seed} |"
+        f"| {killed / len(verdicts):.0%} | {minutes:.1f} | {cpu:.1f} | {seed} |"
     )
 
 

@@ -37,7 +37,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     if folder is None:
         yield
         return
-    inside = os.sep + folder.replace("/", os.sep) + os.sep
+    inside = tuple(os.sep + folder.replace("/", os.sep) + end for end in (os.sep, ".py"))
     in_threads: set[types.CodeType] = set()
 
     def entered(frame: types.FrameType, event: str, _argument: object) -> None:
@@ -55,7 +55,11 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         profile.disable()
         threading.setprofile(None)
     codes = in_threads | {one.code for one in profile.getstats() if isinstance(one.code, types.CodeType)}
-    called = {(code.co_filename, code.co_firstlineno) for code in codes if inside in code.co_filename}
+    called = {
+        (code.co_filename, code.co_firstlineno)
+        for code in codes
+        if any(one in code.co_filename for one in inside)
+    }
     root = str(Path.cwd())
     names = []
     for name, line in called:
