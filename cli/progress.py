@@ -77,7 +77,8 @@ class ScanProgress:
         elif isinstance(event, events.RoundDone):
             self._round(event)
         elif isinstance(event, events.Step):
-            self._update(event.text, total=None, detail=event.detail)
+            left = "" if event.left_s is None else f", up to {event.left_s:.0f} s left"
+            self._update(event.text, total=None, detail=event.detail + left)
         elif isinstance(event, events.ScanWarning):
             self.warned.add(event.text)
             self._line(f"warning: {event.text}")

@@ -139,7 +139,7 @@ def _progress(event: events.Event) -> Progress | None:
     if isinstance(event, events.ScanWarning):
         return Progress(kind="warning", text=one_line(event.text))
     if isinstance(event, events.Step):
-        return Progress(kind="step", text=one_line(f"{event.text} {event.detail}"))
+        return Progress(kind="step", text=one_line(f"{event.text} {event.detail}"), left_s=event.left_s)
     return None
 
 

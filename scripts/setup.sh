@@ -223,6 +223,8 @@ find_missing() {
     need openssh-server optional "no sshd in a lab; the ssh tests are skipped" sshd
     need iperf3 optional "no goodput probe by iperf3; its tests are skipped" iperf3
     need fping optional "no fping method; its tests and its column in the tables are skipped" fping
+    need tmux optional "no terminal is recorded; the tests of what it shows are skipped" tmux
+    need groff-base optional "manual pages are not set by the tests" groff
     need iputils-ping optional "no ping to compare with in the tables" ping
     need openmpi-bin optional "the tests that start a job with mpirun are skipped" mpirun
     need slurm-wlm optional "the tests that start agents with srun are skipped" srun slurmctld slurmd

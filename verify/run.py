@@ -20,7 +20,15 @@ from netprobe.probe.methods.narrow import narrow_links
 from netprobe.probe.records.events import OnEvent, Step, ignore
 from netprobe.probe.records.options import ScanOptions
 from netprobe.probe.records.result import HostOutcome
-from netprobe.verify.comparison import LEAST_LIMIT_S, PROPOSED, ComparisonOptions, Record, compare, survey
+from netprobe.verify.comparison import (
+    LEAST_LIMIT_S,
+    PROPOSED,
+    Clock,
+    ComparisonOptions,
+    Record,
+    compare,
+    survey,
+)
 from netprobe.verify.ratio import Ratio
 from netprobe.verify.runner import Runner, StoppedRunError
 from netprobe.verify.sizing import LEAST_RUNS, fitted_bytes
@@ -243,22 +251,38 @@ def _runs(contenders: Contenders, algorithm: str, up: Sequence[int], channels: i
 
 
 async def run_comparison(
-    runner: Runner, contenders: Contenders, verify: VerifyOptions, record: Record, on_event: OnEvent
+    runner: Runner,
+    contenders: Contenders,
+    verify: VerifyOptions,
+    record: Record,
+    on_event: OnEvent,
+    clock: Clock = time.monotonic,
 ) -> None:
     """The comparison with baselines, if any, and the survey. Raises StoppedRunError when ``runner`` cannot continue."""
+    time_s = verify.comparison.time_s
+    after_s = time_s if contenders.surveyed else 0.0
 
     def compared(done: int, elapsed_s: float, ratio: Ratio | None) -> None:
-        what = "" if ratio is None else f", {ratio.value:.2f}x so far"
-        on_event(Step(text="comparing orders", detail=f"{done} runs in {elapsed_s:.0f} s{what}"))
+        so_far = "" if ratio is None else f", {ratio.value:.2f}x so far"
+        left_s = max(0.0, time_s - elapsed_s) + after_s
+        on_event(Step(text="comparing orders", detail=f"{done} runs{so_far}", left_s=left_s))
 
     def surveyed(done: int, elapsed_s: float, _ratio: Ratio | None) -> None:
-        detail = f"{done} runs of {len(contenders.surveyed)} orders in {elapsed_s:.0f} s"
-        on_event(Step(text="running orders", detail=detail))
+        detail = f"{done} runs of {len(contenders.surveyed)} orders"
+        on_event(Step(text="running orders", detail=detail, left_s=max(0.0, time_s - elapsed_s)))
 
     first = PROPOSED + 1
     baselines = range(first, first + len(contenders.baselines))
     if contenders.baselines:
-        await compare(runner, baselines, verify.comparison, record, on_progress=compared)
+        await compare(runner, baselines, verify.comparison, record, on_progress=compared, clock=clock)
     if contenders.surveyed:
         rest = range(baselines.stop, len(contenders.all))
-        await survey(runner, rest, verify.comparison, record, seed=verify.seed, on_progress=surveyed)
+        await survey(
+            runner,
+            rest,
+            verify.comparison,
+            record,
+            seed=verify.seed,
+            on_progress=surveyed,
+            clock=clock,
+        )

@@ -16,7 +16,6 @@ from netprobe.cli.options.launching import Reach, hinting
 from netprobe.cli.output import Output, QuietOption
 
 if TYPE_CHECKING:
-    from netprobe.pipeline.launching.parts import Part
     from netprobe.pipeline.launching.running import JobOptions
     from netprobe.pipeline.ranks.checking_order import PlannedRanks
     from netprobe.probe.launchers.exec_launcher import ChildLauncher
@@ -118,7 +117,7 @@ def launch(
             parts,
             launcher,
             options,
-            on_output=print_line,
+            on_output=lambda part, stream, line: print_line(part.host.name, stream, line),
             on_note=lambda text: output.note(f"netprobe: {text}"),
         )
     if end.failed is not None and not end.signals:
@@ -190,7 +189,7 @@ def by_engine(
         if not found.good:
             output.note("nothing was started (without --check it is)")
             return EXIT_PARTIAL
-    return run_engine(started, grace_s=job.grace)
+    return run_engine(started, grace_s=job.grace, on_line=print_line)
 
 
 def as_planned(
@@ -212,11 +211,11 @@ def as_planned(
     return found.good
 
 
-def print_line(part: Part, stream: int, line: bytes) -> None:
-    """A host's line on our stream of that number, its name before it."""
+def print_line(host: str | None, stream: int, line: bytes) -> None:
+    """A line on our stream of that number, before it the name of the host that it comes from, if one is known."""
     target = sys.stdout if stream == 1 else sys.stderr
     target.flush()
-    target.buffer.write(part.host.name.encode() + b": " + line + b"\n")
+    target.buffer.write((b"" if host is None else host.encode() + b": ") + line + b"\n")
     target.buffer.flush()
 
 

@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -16,9 +17,12 @@ from netprobe.core.errors import InputError, PlatformError
 from netprobe.core.hosts import Host
 from netprobe.core.system.interrupts import ENDING, noted
 from netprobe.formats import format_named, slots_of
+from netprobe.pipeline.launching.labelled import SRUN, LabelledOutput, OnLine, labels_of, pump
 from netprobe.pipeline.launching.parts import check_program, master_of, torchrun_in, torchrun_words
 
 _AT = "@"
+_LAST_WORDS_S = 5.0
+"""Something that was left in the background may hold the pipes: no reason to wait for it longer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +69,12 @@ class EngineJob:
         """torchrun is started once a host, and starts the ranks there itself."""
         return self.slots if torchrun_in(self.program) is None else 1
 
+    @property
+    def hosts_by_rank(self) -> list[str]:
+        """The name of the host on which each process of srun or mpirun runs."""
+        counts = slots_of(self.ranked, self.slots_in_file)
+        return [host.name for host, count in zip(self.ranked, counts) for _ in range(count)]
+
     def text(self) -> str:
         """The file of hosts that the command reads. Raises InputError for names that it cannot hold."""
         write = format_named(self.engine.format).write
@@ -88,11 +98,11 @@ class EngineJob:
         assert command is not None
         names = sorted(self.environment())
         if self.engine.launcher == "slurm":
-            own = ["--export=ALL", *([f"--chdir={self.folder}"] if self.folder else [])]
+            own = ["--export=ALL", SRUN.flag, *([f"--chdir={self.folder}"] if self.folder else [])]
         else:
             flags = format_named(self.engine.format).naming_flags
             own = list(flags([host.launcher_name for host in self.ranked])) if flags is not None else []
-            own += [word for name in names for word in ("-x", name)]
+            own += ["--tag-output", *(word for name in names for word in ("-x", name))]
             own += ["--wdir", self.folder] if self.folder else []
         ranks = sum(slots_of(self.ranked, self.slots_in_file))
         return command(file, ranks, [*own, *self.extra, "sh", "-c", self._script(), "sh", *self._words()])
@@ -140,26 +150,43 @@ def hosts_file(job: EngineJob) -> Iterator[str]:
         yield file.name
 
 
-def run_engine(job: EngineJob, *, grace_s: float) -> int:
-    """Run the command to its end, its output going where ours goes, and pass signals on. Its exit code, 128 + N where
-    signal N ended it. Raises PlatformError where it cannot be started."""
+def run_engine(job: EngineJob, *, grace_s: float, on_line: OnLine) -> int:
+    """Run the command to its end, pass its lines on with the names of their hosts, and pass signals on. Its exit code,
+    128 + N where signal N ended it. Raises PlatformError where it cannot be started."""
     with hosts_file(job) as file:
         argv = job.argv(file)
+        labels = labels_of(job.engine.launcher, argv[0])
         try:
             running = subprocess.Popen(
                 argv,
                 stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
                 env={**os.environ, **job.environment()},
                 start_new_session=True,
             )
         except OSError as error:
             raise PlatformError(f"{argv[0]} cannot be started: {error.strerror}") from None
+        pumps = [
+            threading.Thread(
+                target=pump,
+                args=(pipe, LabelledOutput(labels, job.hosts_by_rank, stream, on_line)),
+                daemon=True,
+            )
+            for stream, pipe in ((1, running.stdout), (2, running.stderr))
+            if pipe is not None
+        ]
         try:
             with _passing_on(running, grace_s):
+                for one in pumps:
+                    one.start()
                 code = running.wait()
         finally:
             with suppress(ProcessLookupError):  # what it started here and left
                 os.killpg(running.pid, signal.SIGKILL)
+            for one in pumps:
+                if one.ident is not None:
+                    one.join(_LAST_WORDS_S)
     return code if code >= 0 else 128 - code
 
 

@@ -95,10 +95,11 @@ class ScanWarning(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Step(Event):
-    """What is being done now, where it is not a round of links."""
+    """What is being done now, where it is not a round of links, and the seconds that it takes at most from now on."""
 
     text: str
     detail: str
+    left_s: float | None = None
 
 
 OnEvent = Callable[[Event], None]

@@ -270,25 +270,48 @@ def test_a_program_that_is_not_there_is_answered_with_how_to_put_it_on_the_path(
     assert "--setup '. venv/bin/activate'" in last
 
 
-ENGINE = """#!/bin/sh
-# Stands for {name}: one process after another for each rank, in the order of its file of hosts.
-file=$SLURM_HOSTFILE
-while [ "$1" != sh ]; do [ "$1" = --hostfile ] && file=$2; shift; done
-rank=0
-for host in $(sed 's/#.*//' "$file" | awk 'NF {{print $1}}'); do
-  SLURMD_NODENAME=$host SLURM_PROCID=$rank SLURM_LOCALID=0 OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_LOCAL_RANK=0 \\
-  OMPI_COMM_WORLD_SIZE=3 SLURM_STEP_NUM_TASKS=3 PMIX_HOSTNAME=$host ON=$host "$@" || exit $?
-  rank=$((rank + 1))
-done
+ENGINE = """#!{python} -ISB
+# Stands for {name}: a process for each rank, one after another in the order of its file of hosts, its lines labelled.
+import os, subprocess, sys, threading
+if "--version" in sys.argv:
+    sys.exit(print("mpirun (Open MPI) 4.1.4"))
+slurm = {name!r} == "srun"
+named = ("--label" if slurm else "--tag-output") in sys.argv
+file = os.environ["SLURM_HOSTFILE"] if slurm else sys.argv[sys.argv.index("--hostfile") + 1]
+words = sys.argv[sys.argv.index("sh"):]
+hosts = [line.split()[0] for line in open(file) if line.split("#")[0].strip()]
+def say(rank, pipe, to, name):
+    for line in pipe:
+        label = ("%d: " % rank if slurm else "[1,%d]<%s>:" % (rank, name)) if named else ""
+        to.buffer.write(label.encode() + (line.rstrip(b"\\n") + b"\\n" if slurm else line))
+        to.buffer.flush()
+print("{name}: up", file=sys.stderr, flush=True)
+for rank, host in enumerate({order}(hosts)):
+    own = dict(SLURMD_NODENAME=host, SLURM_PROCID=rank, SLURM_LOCALID=0, OMPI_COMM_WORLD_RANK=rank, ON=host,
+               OMPI_COMM_WORLD_LOCAL_RANK=0, OMPI_COMM_WORLD_SIZE=3, SLURM_STEP_NUM_TASKS=3, PMIX_HOSTNAME=host)
+    child = subprocess.Popen(words, env=dict(os.environ, **{{name: str(value) for name, value in own.items()}}),
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    both = (child.stdout, sys.stdout, "stdout"), (child.stderr, sys.stderr, "stderr")
+    threads = [threading.Thread(target=say, args=(rank, *one), daemon=True) for one in both]
+    [one.start() for one in threads]
+    code = child.wait()
+    [one.join() for one in threads]
+    if code:
+        sys.exit(code)
 """
+
+
+def write_engine(folder: Path, engine: str, order: str = "list") -> None:
+    """The program of that name; ``order`` is a function of its list of hosts."""
+    name = {"slurm": "srun", "mpi": "mpirun"}[engine]
+    (folder / name).write_text(ENGINE.format(name=name, python=sys.executable, order=order))
+    (folder / name).chmod(0o755)
 
 
 @pytest.fixture(params=["slurm", "mpi"])
 def engine(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    name = {"slurm": "srun", "mpi": "mpirun"}[request.param]
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / name).write_text(ENGINE.format(name=name))
-    (tmp_path / "bin" / name).chmod(0o755)
+    write_engine(tmp_path / "bin", request.param)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     return str(request.param)
 
@@ -298,15 +321,17 @@ def test_an_engine_starts_the_ranks_in_the_plans_order_and_its_exit_code_is_ours
 ) -> None:
     monkeypatch.setenv("TOKEN", "it's $(a) secret")
     ask = 'echo "$ON $RANK $LOCAL_RANK $WORLD_SIZE $MASTER_ADDR $MASTER_PORT $TOKEN $X $1"; '
-    ask += '[ "$RANK" != "$F" ] || exit 7'
+    ask += 'printf "half" >&2; [ "$RANK" != "$F" ] || exit 7'
     argv = ["launch", plan, "--via", engine, "--env", "TOKEN", "--env", "X=y z", "--setup", "F=9", "--"]
     assert run([*argv, "sh", "-c", ask, "sh", "a 'b"]) == 0
-    said = capfd.readouterr().out.splitlines()
+    said = capfd.readouterr()
     order = ("n2", "n1", "n3")
-    expected = [
-        f"{host} {rank} 0 3 127.0.0.5 29500 it's $(a) secret y z a 'b" for rank, host in enumerate(order)
+    assert said.out.splitlines() == [
+        f"{host}: {host} {rank} 0 3 127.0.0.5 29500 it's $(a) secret y z a 'b"
+        for rank, host in enumerate(order)
     ]
-    assert said == expected
+    own = {"slurm": "srun: up", "mpi": "mpirun: up"}[engine]  # what it says itself bears no host's name
+    assert said.err.splitlines() == [own, *(f"{host}: half" for host in order)]
     argv[argv.index("F=9")] = "export F=1"
     assert run([*argv, "sh", "-c", ask]) == 7
     assert len(capfd.readouterr().out.splitlines()) == 2
@@ -322,7 +347,7 @@ def test_a_signal_ends_what_an_engine_started_and_what_stays_is_killed(plan: str
     script = "trap '' TERM; echo $$; while :; do sleep 0.1; done"
     with subprocess.Popen([*argv, "sh", "-c", script], stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
-        pid = int(running.stdout.readline())
+        pid = int(running.stdout.readline().removeprefix("n2: "))
         running.send_signal(signal.SIGINT)
         assert running.wait(40) != 0
         assert wait_until(lambda: not is_alive(pid))
@@ -334,9 +359,12 @@ def test_an_engine_is_asked_before_the_job_starts(
     argv = ["launch", plan, "--via", engine, "--check", "--", "echo", "ran"]
     assert run(argv) == 0
     said = capfd.readouterr()
-    assert "3 of 3 ranks run where the plan puts them" in said.err and said.out.splitlines() == ["ran"] * 3
-    program = Path(os.environ["PATH"].partition(":")[0]) / {"slurm": "srun", "mpi": "mpirun"}[engine]
-    program.write_text(program.read_text().replace("awk 'NF {print $1}'", "awk 'NF {print $1}' | sort"))
+    assert "3 of 3 ranks run where the plan puts them" in said.err and said.out.splitlines() == [
+        "n2: ran",
+        "n1: ran",
+        "n3: ran",
+    ]
+    write_engine(Path(os.environ["PATH"].partition(":")[0]), engine, order="sorted")
     assert run(argv) == 3
     said = capfd.readouterr()
     assert "nothing was started" in said.err and not said.out

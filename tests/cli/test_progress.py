@@ -43,6 +43,14 @@ def test_a_stage_without_an_end_has_no_full_bar() -> None:
         bar(progress)
 
 
+def test_a_stage_says_what_is_left_of_it() -> None:
+    with ScanProgress(Live()) as progress:
+        progress.on_event(events.Step(text="comparing orders", detail="6 runs, 1.20x so far", left_s=41.6))
+        assert bar(progress).fields["detail"] == "6 runs, 1.20x so far, up to 42 s left"
+        progress.on_event(events.Step(text="connecting", detail="8 hosts"))
+        assert bar(progress).fields["detail"] == "8 hosts"
+
+
 def test_nothing_of_a_bar_is_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     assert not sys.stderr.isatty()
     with working(Output(), "mapping"):

@@ -51,4 +51,4 @@ def test_srun_keeps_the_plans_order_and_its_exit_code_is_ours(
     assert "3 of 3 ranks run where the plan puts them" in done.stderr
     assert done.returncode == 7
     said = {line for line in done.stdout.splitlines() if line.endswith(" 3")}
-    assert said == {f"{rank} {name} 3" for rank, name in enumerate(order)}
+    assert said == {f"{name}: {rank} {name} 3" for rank, name in enumerate(order)}

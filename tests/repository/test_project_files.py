@@ -63,3 +63,20 @@ def test_the_base_of_the_image_can_be_chosen() -> None:
     lines = (ROOT / "Containerfile").read_text(encoding="utf-8").splitlines()
     steps = [line for line in lines if line and not line.startswith(("#", " "))]
     assert steps[0].startswith("ARG BASE=") and steps[1] == "FROM ${BASE}"
+
+
+NOT_INSTALLED = {"kubectl", "python3.8"}
+"""Programs of other packages than Debian's; tests that need them are skipped where they are not."""
+
+
+def test_every_program_that_a_test_looks_for_is_set_up_or_said_to_be_left_out() -> None:
+    setup = (ROOT / "scripts" / "setup.sh").read_text(encoding="utf-8")
+    installed = {"cc", "gcc", "setpriv", "scontrol"}  # packages that come with others
+    for words in re.findall(r'^    need \S+ \S+ "[^"]*" (.*)$', setup, re.MULTILINE):
+        installed |= set(words.split())
+    wanted: dict[str, str] = {}
+    for path in (ROOT / "tests").rglob("*.py"):
+        for name in re.findall(r'which\("([^"]+)"', path.read_text(encoding="utf-8")):
+            wanted[name] = path.name
+    assert len(wanted) > 8
+    assert set(wanted) - installed - NOT_INSTALLED == set(), wanted

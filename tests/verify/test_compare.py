@@ -16,10 +16,12 @@ from scipy import stats
 
 from netprobe.core.errors import InputError, NothingMeasuredError
 from netprobe.plan.costs import RankOrders
+from netprobe.probe.records.events import Event, Step
 from netprobe.verify.comparison import PROPOSED, ComparisonOptions, Record, compare, survey
 from netprobe.verify.correlate import correlate
 from netprobe.verify.orders import spread_orders
 from netprobe.verify.ratio import outcome_of, ratio_of
+from netprobe.verify.run import Contender, Contenders, VerifyOptions, run_comparison
 from netprobe.verify.runner import Batch, BlockingRunner, StoppedRunError
 
 times = st.floats(1e-6, 1e6)
@@ -237,3 +239,25 @@ def test_a_survey_runs_every_order_as_often_as_the_time_allows() -> None:
     for options in refused:
         with pytest.raises(InputError, match="are allowed"):
             ComparisonOptions(**options)
+
+
+def test_the_time_left_of_a_comparison_and_of_what_follows_is_said() -> None:
+    """A clock of its own: runs of 1 s, 20 s for the comparison and as long again for the other orders."""
+    runner, said = FakeRunner(dict.fromkeys(range(5), 1.0), noise=0.5), []
+    orders = [Contender(name=str(number), order=(0, 1, 2)) for number in range(5)]
+    made = Contenders(proposed=orders[0], baselines=(orders[1],), surveyed=tuple(orders[2:]))
+    options = VerifyOptions(comparison=ComparisonOptions(time_s=20.0, precision=0.001))
+    now: list[float] = []
+
+    def on_event(event: Event) -> None:
+        assert isinstance(event, Step) and event.left_s is not None
+        said.append((event.text, event.left_s))
+        now.append(runner.now)
+
+    asyncio.run(run_comparison(runner, made, options, Record(), on_event, clock=runner.clock))
+    comparing = [left_s for text, left_s in said if text == "comparing orders"]
+    others = [left_s for text, left_s in said if text == "running orders"]
+    assert len(comparing) >= 3 and len(others) >= 3 and len(said) == len(comparing) + len(others)
+    assert comparing == [max(0.0, 20.0 - at) + 20.0 for at in now[: len(comparing)]]
+    began = now[len(comparing) - 1]
+    assert others == [max(0.0, 20.0 - (at - began)) for at in now[len(comparing) :]]
