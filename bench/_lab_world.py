@@ -29,7 +29,7 @@ PRELOADED = [
 ]
 
 
-def serve(rank: int, size: int, namespace: str, store: str, pipe: Connection) -> None:
+def serve(rank: int, size: int, namespace: str, meeting: str, pipe: Connection) -> None:
     """A rank: move to its host, join the world, then run what comes until the pipe ends."""
     with Path(f"/run/netns/{namespace}").open("rb") as file:
         libc = ctypes.CDLL(None, use_errno=True)
@@ -40,7 +40,7 @@ def serve(rank: int, size: int, namespace: str, store: str, pipe: Connection) ->
 
     os.environ["GLOO_SOCKET_IFNAME"] = "eth0"
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"tcp://{store}:{PORT}", rank=rank, world_size=size)
+    dist.init_process_group("gloo", init_method=f"tcp://{meeting}", rank=rank, world_size=size)
     pipe.send((True, rank))
     while True:
         try:
@@ -54,19 +54,19 @@ def serve(rank: int, size: int, namespace: str, store: str, pipe: Connection) ->
 
 
 class LabWorld:
-    """One rank on each of ``names``, in that order."""
+    """One rank on each of ``names``, in that order; worlds that live at once need ports of their own."""
 
-    def __init__(self, lab: Lab, names: Sequence[str]) -> None:
+    def __init__(self, lab: Lab, names: Sequence[str], port: int = PORT) -> None:
         CONTEXT.set_forkserver_preload(PRELOADED)
         self.names = list(names)
-        store = lab.host(names[0]).address
+        meeting = f"{lab.host(names[0]).address}:{port}"
         self._pipes: list[Connection] = []
         self._processes: list[Any] = []
         for rank, name in enumerate(names):
             ours, theirs = CONTEXT.Pipe()
             target = lab.host(name).target
             process = CONTEXT.Process(
-                target=serve, args=(rank, len(names), target, store, theirs), daemon=True
+                target=serve, args=(rank, len(names), target, meeting, theirs), daemon=True
             )
             process.start()
             theirs.close()

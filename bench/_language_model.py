@@ -56,10 +56,11 @@ def prepare(rank: int, plan: Any) -> int:
 
     warnings.simplefilter("ignore")
     model = model_of()
-    wrapped = DistributedDataParallel(model)
+    # Gradients lie in the buckets: a copy less, for worlds that live side by side.
+    wrapped = DistributedDataParallel(model, gradient_as_bucket_view=True)
     if plan is not None:
         wrapped.register_comm_hook(*ddp_hook(plan))
-    data = torch.frombuffer(bytearray(corpus()), dtype=torch.uint8).long()
+    data = torch.frombuffer(bytearray(corpus()), dtype=torch.uint8)
     generator = torch.Generator().manual_seed(rank)
     optimizer = torch.optim.AdamW(wrapped.parameters(), lr=3e-4)
     _MADE.update(model=wrapped, data=data, generator=generator, optimizer=optimizer)
@@ -75,7 +76,7 @@ def iterate(_: int, iterations: int, averaged: bool) -> list[tuple[float, float]
     told = []
     for _ in range(iterations):
         starts = torch.randint(len(data) - LENGTH - 1, (BATCH,), generator=_MADE["generator"])
-        text = torch.stack([data[at : at + LENGTH + 1] for at in starts.tolist()])
+        text = torch.stack([data[at : at + LENGTH + 1] for at in starts.tolist()]).long()
         dist.barrier()
         began = perf_counter()
         optimizer.zero_grad()

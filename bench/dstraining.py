@@ -57,8 +57,8 @@ def plan_of(names: Sequence[str], sizes: Sequence[int], contended: Sequence[int]
     )
 
 
-def run(case: str, options: argparse.Namespace) -> dict[str, list[float]]:
-    """Seconds of each method's iterations on the lab of a case."""
+def run(case: str, options: argparse.Namespace, seed: int) -> dict[str, list[float]]:
+    """Seconds of each method's iterations on the lab of a case, made anew."""
     sizes, flow, contended = CASES[case]
     text = (
         f"name: dst\nracks: {sizes}\ndelay_inside: 50us\ndelay_between: 150us\n"
@@ -66,7 +66,7 @@ def run(case: str, options: argparse.Namespace) -> dict[str, list[float]]:
     )
     if flow:
         text += f"background:\n- {flow.replace('RATE', options.background)}\n"
-    with temporary(parse_spec(text, source=case), seed=1) as lab, tempfile.TemporaryDirectory() as folder:
+    with temporary(parse_spec(text, source=case), seed=seed) as lab, tempfile.TemporaryDirectory() as folder:
         by_rack = sorted(
             (host for host in lab.hosts if host.rack is not None), key=lambda host: host.rack or 0
         )
@@ -94,6 +94,11 @@ def run(case: str, options: argparse.Namespace) -> dict[str, list[float]]:
     return seconds
 
 
+def ranged(values: Sequence[float], form: str) -> str:
+    """The median of the runs, and their range."""
+    return f"{statistics.median(values):{form}} ({min(values):{form}} .. {max(values):{form}})"
+
+
 def main() -> None:
     """A row for each case."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -101,7 +106,10 @@ def main() -> None:
     parser.add_argument("--background", default="25Mbit/s")
     parser.add_argument("--size", type=int, default=1 << 20)
     parser.add_argument("--cases", default=";".join(CASES), help="some of them, with ; between")
-    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--runs", type=int, default=3, help="labs of each case")
+    parser.add_argument(
+        "--rounds", type=int, default=12, help="of each method: a multiple of the pattern's 4, and of 3"
+    )
     parser.add_argument("--most", type=float, default=150, help="seconds for a case")
     options = parser.parse_args()
     heading(
@@ -109,11 +117,14 @@ def main() -> None:
     )
     rows = []
     for case in options.cases.split(";"):
-        medians = {name: statistics.median(times) for name, times in run(case, options).items()}
-        best = min(value for name, value in medians.items() if name != "DS-Sync")
+        runs = [run(case, options, 1 + number) for number in range(options.runs)]
+        # A pattern's iterations take unlike times, and so do gossip's: what counts is the mean of whole rounds of them.
+        means = {name: [statistics.mean(one[name]) for one in runs] for name in runs[0]}
+        own, ddp = means["DS-Sync"], means["all-reduce (DDP)"]
+        others = [min(one) for one in zip(*(made for name, made in means.items() if name != "DS-Sync"))]
         rows.append([
-            case, *(f"{1000 * value:.0f} ms" for value in medians.values()),
-            f"{medians['all-reduce (DDP)'] / medians['DS-Sync']:.2f}", f"{best / medians['DS-Sync']:.2f}",
+            case, *(ranged([1000 * value for value in made], ".0f") + " ms" for made in means.values()),
+            ranged([b / a for a, b in zip(own, ddp)], ".2f"), ranged([b / a for a, b in zip(own, others)], ".2f"),
         ])  # fmt: skip
     table(
         [

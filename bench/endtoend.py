@@ -1,4 +1,8 @@
-"""endtoend: iterations a second of a language model on a lab: DDP in random orders, in netprobe's, with the hook."""
+"""endtoend: iterations a second of a language model on a lab: DDP in random orders, in netprobe's, with the hook.
+
+The worlds of all kinds live side by side and train in turn, an iteration each, in an order drawn anew each turn: what
+else the machine does meanwhile falls on all alike. Those whose turn it is not only occupy memory.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +13,12 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from _lab_world import LabWorld
+from _lab_world import PORT, LabWorld
 from _language_model import checksum, iterate, memory, prepare
 from _tables import heading, table
 from wire import Fleet, scan
@@ -29,34 +34,92 @@ BUCKET_BYTES = 25 << 20
 RANDOM, ORDERED, HOOK = "DDP, random orders", "DDP, netprobe's order", "DDP, netprobe's order, hook"
 
 
-def measure(fleet: Fleet, order: Sequence[str], plan: Any, iterations: int) -> dict[str, Any]:
-    """A world in an order: seconds of iterations, of those without averages, memory, loss."""
-    world = LabWorld(fleet.lab, order)
-    try:
-        parameters = world.run(prepare, plan)[0]
-        world.run(iterate, 1, True, timeout_s=400)
-        compute = world.run(iterate, 2, False, timeout_s=400)
-        whole = world.run(iterate, iterations, True, timeout_s=400)
-        if len(set(world.run(checksum))) != 1:
+@dataclass
+class Kind:
+    """A way to train: seconds of its iterations, of those without averages, losses, memory of its worlds."""
+
+    seconds: list[float] = field(default_factory=list)
+    compute: list[float] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+    memory: int = 0
+
+
+class Training:
+    """A world that trains, all ranks of a kind."""
+
+    def __init__(self, fleet: Fleet, kind: Kind, order: Sequence[str], plan: Any, port: int) -> None:
+        self.kind = kind
+        self.world = LabWorld(fleet.lab, order, port)
+        self.parameters = self.world.run(prepare, plan)[0]
+        # DistributedDataParallel makes its buckets anew after the first iteration.
+        self._took(averaged=True)
+
+    def turn(self) -> None:
+        """An iteration without averages, then one with."""
+        self.kind.compute.append(self._took(averaged=False)[0])
+        seconds, loss = self._took(averaged=True)
+        self.kind.seconds.append(seconds)
+        self.kind.losses.append(loss)
+
+    def close(self) -> None:
+        """End the world. Raises SystemExit where its ranks' models differ."""
+        self.kind.memory = max(self.kind.memory, sum(self.world.run(memory)))
+        same = len(set(self.world.run(checksum))) == 1
+        self.world.close()
+        if not same:
             raise SystemExit("the ranks' models differ")
-        return {
-            "parameters": parameters,
-            "compute": [max(rank[i][0] for rank in compute) for i in range(2)],
-            "seconds": [max(rank[i][0] for rank in whole) for i in range(iterations)],
-            "loss": statistics.mean(rank[-1][1] for rank in whole),
-            "memory": sum(world.run(memory)),
-        }
+
+    def _took(self, *, averaged: bool) -> tuple[float, float]:
+        ranks = self.world.run(iterate, 1, averaged, timeout_s=400)
+        return max(rank[0][0] for rank in ranks), statistics.mean(rank[0][1] for rank in ranks)
+
+
+def train(fleet: Fleet, auto: Any, options: argparse.Namespace) -> tuple[dict[str, Kind], int]:
+    """All kinds in turn; the parameters of the model."""
+    rng = random.Random(options.seed)
+    kinds = {name: Kind() for name in (RANDOM, ORDERED, HOOK)}
+    worlds: dict[str, Training] = {}
+    try:
+        worlds[ORDERED] = Training(fleet, kinds[ORDERED], fleet.order, None, PORT + 1)
+        worlds[HOOK] = Training(fleet, kinds[HOOK], auto.plan.order, auto.plan, PORT + 2)
+        for number in range(options.orders):
+            order = rng.sample(fleet.order, len(fleet.order))
+            worlds[RANDOM] = Training(fleet, kinds[RANDOM], order, None, PORT + 3 + number)
+            for _ in range(options.turns):
+                for name in rng.sample(list(kinds), len(kinds)):
+                    worlds[name].turn()
+                print(".", end="", file=sys.stderr, flush=True)
+            worlds.pop(RANDOM).close()
+        parameters = worlds[HOOK].parameters
     finally:
-        world.close()
+        for world in worlds.values():
+            world.close()
+    return kinds, parameters
+
+
+def rows_of(kinds: Mapping[str, Kind]) -> list[list[str]]:
+    """A row for each kind: the ratio is that of each turn's iterations, in the median."""
+    rows = []
+    for name, kind in kinds.items():
+        middle, compute = statistics.median(kind.seconds), statistics.median(kind.compute)
+        ratios = sorted(base / own for base, own in zip(kinds[RANDOM].seconds, kind.seconds, strict=True))
+        rows.append([
+            name, f"{1 / middle:.3f}", f"{middle:.2f} ({min(kind.seconds):.2f} .. {max(kind.seconds):.2f})",
+            str(len(kind.seconds)), f"{statistics.median(ratios):.2f} ({ratios[0]:.2f} .. {ratios[-1]:.2f})",
+            f"{compute:.2f} s, {100 * compute / middle:.0f} %", f"{kind.losses[-1]:.2f}", f"{kind.memory / 1e9:.1f} GB",
+        ])  # fmt: skip
+    return rows
 
 
 def main() -> None:
-    """Each kind in turn, ``--turns`` times, each time another random order."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """A row for each kind."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--racks", type=int, default=2, help="of 4 hosts")
     parser.add_argument("--rate", default="200Mbit/s", help="of a host, and of an uplink of four")
-    parser.add_argument("--iterations", type=int, default=2, help="timed ones each time")
-    parser.add_argument("--turns", type=int, default=1)
+    parser.add_argument("--orders", type=int, default=2, help="random ones")
+    parser.add_argument(
+        "--turns", type=int, default=4, help="timed iterations of each kind beside each random order"
+    )
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     hosts = 4 * options.racks
@@ -67,7 +130,6 @@ def main() -> None:
     spec = {
         "name": "endtoend", "racks": [4] * options.racks, "host_rate": options.rate, "uplink_rate": options.rate,
     }  # fmt: skip
-    found: dict[str, list[dict[str, Any]]] = {RANDOM: [], ORDERED: [], HOOK: []}
     with (
         tempfile.TemporaryDirectory() as folder,
         temporary(LabSpec.from_spec(spec), seed=options.seed) as lab,
@@ -80,37 +142,14 @@ def main() -> None:
             hosts=given, size_bytes=BUCKET_BYTES, ranges=False, orders={"found": fleet.order}
         )
         auto = plan_auto(map_, request, capacity=fleet.capacity)
-        rng = random.Random(options.seed)
-        for _ in range(options.turns):
-            arms = [
-                (RANDOM, rng.sample(fleet.order, hosts), None),
-                (ORDERED, fleet.order, None),
-                (HOOK, auto.plan.order, auto.plan),
-            ]
-            rng.shuffle(arms)
-            for name, order, plan in arms:
-                found[name].append(measure(fleet, order, plan, options.iterations))
-                print(".", end="", file=sys.stderr, flush=True)
-    rows = []
-    base = statistics.median(s for one in found[RANDOM] for s in one["seconds"])
-    for name, runs in found.items():
-        seconds = [s for one in runs for s in one["seconds"]]
-        compute = statistics.median(s for one in runs for s in one["compute"])
-        middle = statistics.median(seconds)
-        rows.append([
-            name, f"{1 / middle:.3f}", f"{middle:.2f} ({min(seconds):.2f} .. {max(seconds):.2f})", len(seconds),
-            f"{base / middle:.2f}", f"{compute:.2f} s, {100 * compute / middle:.0f} %",
-            f"{statistics.mean(one['loss'] for one in runs):.2f}",
-            f"{max(one['memory'] for one in runs) / 1e9:.1f} GB",
-        ])  # fmt: skip
+        planned = time.monotonic() - began
+        kinds, parameters = train(fleet, auto, options)
     print()
-    columns = ["training", "iterations/s", "seconds (range)", "iterations", "times random", "compute"]
-    table([*columns, "loss at the end", "memory of all ranks"], rows)
-    print(
-        f"{found[RANDOM][0]['parameters'] / 1e6:.1f} M parameters; the hook's plan: {auto.decision.candidate.label}"
-    )
+    columns = ["training", "iterations/s", "seconds (range)", "iterations", "times random (range)", "compute"]
+    table([*columns, "loss at the end", "memory of all ranks"], rows_of(kinds))
+    print(f"{parameters / 1e6:.1f} M parameters; the hook's plan: {auto.decision.candidate.label}")
     print(f"load of the machine (1, 5, 15 minutes): {', '.join(f'{load:.1f}' for load in os.getloadavg())}")
-    print(f"wall time: {time.monotonic() - began:.0f} s")
+    print(f"wall time: {time.monotonic() - began:.0f} s, of which lab, scan and plan {planned:.0f} s")
 
 
 if __name__ == "__main__":

@@ -61,9 +61,8 @@ def collective_of(plan: Plan | Path | str) -> Collective:
     elif isinstance(plan, SchedulePlan):
         schedule, program, proof = proved_schedule(plan)
     else:
-        raise InputError(
-            f"a plan of kind {plan.kind!r} has no schedule to run: plans of kind order and schedule do"
-        )
+        kind = f"a plan of kind {plan.kind!r}" if hasattr(plan, "kind") else f"a {type(plan).__name__}"
+        raise InputError(f"{kind} has no schedule to run: plans of kind order and schedule do")
     if (program.kind == APPLY).any():
         raise InputError(f"{schedule.name} applies an optimizer on servers, which an executor cannot run")
     by_name = {host.name: host for host in plan.hosts}

@@ -26,6 +26,7 @@ from netprobe.runtime.collective import Collective, collective_of
 from netprobe.runtime.faults import Faults
 from netprobe.runtime.lines import Lines, MessageError, meeting
 from netprobe.runtime.tape import Settings, Tape, tape_of
+from netprobe.runtime.tensors import check_tensor
 from netprobe.runtime.traffic import Counting, Traffic
 from netprobe.runtime.worker import Worker
 from netprobe.runtime.world import check_reports, check_world, exchange, members_of, own_report
@@ -135,7 +136,7 @@ class Executor:
 
         Elements that this rank is not owed hold nothing of use afterwards.
         """
-        self._check(tensor, op)
+        check_tensor(tensor, op, on_gpus=self._batches is not None)
         if self._lost is not None:
             raise self._lost
         if async_op and tensor.device.type == "cuda":
@@ -245,21 +246,9 @@ class Executor:
             self._worker.end()
             self._worker = None
         self._lines.close()
+        self._lost = self._lost or InputError("the executor was closed: make another one")
 
     # How it is done.
-
-    def _check(self, tensor: Any, op: str) -> None:
-        if op not in ("sum", "mean"):
-            raise InputError(f"op {op!r}: sum and mean are known")
-        if tensor.device.type != "cpu" and (tensor.device.type != "cuda" or self._batches is None):
-            raise InputError(
-                f"a tensor on {tensor.device}: a tensor in the CPU's memory is needed, or a process group over NCCL "
-                "and a plan that is safe under issue order"
-            )
-        if tensor.is_sparse or tensor.dtype.is_complex or str(tensor.dtype) == "torch.bool":
-            raise InputError(f"a tensor of {tensor.dtype}, {tensor.layout}: real dense numbers are needed")
-        if op == "mean" and not tensor.dtype.is_floating_point:
-            raise InputError(f"the mean of {tensor.dtype} need not be a whole number: reduce by sum")
 
     def _reduce(self, tensor: Any, op: str) -> Any:
         """Run the collective on a tensor of any strides, in the calling thread."""
@@ -296,7 +285,14 @@ class Executor:
             try:
                 parts = self._lines.run(tape, flat, adds=adds)
             except MessageError as error:
-                self._lost = self._faults.lost(error.peer, error.timed_out, str(error), self._lines.close)
+                reduced = f"{flat.numel()} numbers of {flat.dtype}"
+                self._lost = self._faults.lost(
+                    error.peer, error.timed_out, str(error), self._lines.close, reduced
+                )
+                raise self._lost from None
+            except RuntimeError as error:
+                self._lines.close()
+                self._lost = InternalError(f"this rank could not add: {' '.join(str(error).split())[:200]}")
                 raise self._lost from None
             told.wire_s += parts["wire"]
             told.reduce_s += parts["reduce"]

@@ -25,15 +25,32 @@ class Faults:
 
     def __init__(self, rank: int, names: Sequence[str], timeout_s: float, store: Any) -> None:
         self._rank, self._names, self._timeout_s, self._store = rank, names, timeout_s, store
+        self._said: dict[int, str] = {}
+        """What others reduced when they gave up."""
 
-    def lost(self, peer: int, timed_out: bool, text: str, close: Callable[[], None]) -> RankLostError:
-        """The error of a message from or to ``peer`` that failed; ``close`` lets the others learn of it."""
-        self._tell(peer, timed_out)
+    def lost(
+        self, peer: int, timed_out: bool, text: str, close: Callable[[], None], reduced: str = ""
+    ) -> RankLostError:
+        """The error of a message from or to ``peer`` that failed; ``close`` lets the others learn of it.
+
+        ``reduced`` says of which tensor: ranks that wait for each other's have none that is lost.
+        """
+        self._tell(peer, timed_out, reduced)
         close()
-        rank, late = self._culprit(peer, timed_out)
+        rank, late, all_spoke = self._culprit(peer, timed_out)
+        other = next((r for r, said in self._said.items() if said != reduced), None)
+        if all_spoke and other is not None:
+            return RankLostError(
+                f"this rank reduces {reduced or 'nothing'}, and {self._of(other)} {self._said[other] or 'nothing'}: "
+                "all ranks must reduce the same tensors in the same order; the tensor holds no result",
+                rank=other,
+                host=self._names[other],
+                waited_for=peer,
+            )
         waited = self._of(peer)
         how = (
-            f"sent nothing for {self._timeout_s:g} s: it hangs, was stopped, or is out of reach"
+            f"sent nothing for {self._timeout_s:g} s: it hangs, was stopped, is out of reach, "
+            "or has another tensor to reduce"
             if late
             else "has ended or lost its connection"
         )
@@ -49,21 +66,24 @@ class Faults:
     def _of(self, rank: int) -> str:
         return f"rank {rank} on {self._names[rank]}"
 
-    def _tell(self, peer: int, timed_out: bool) -> None:
+    def _tell(self, peer: int, timed_out: bool, reduced: str) -> None:
         with suppress(Exception):
-            self._store.set(f"lost/{self._rank}", json.dumps([peer, timed_out]))
+            self._store.set(f"lost/{self._rank}", json.dumps([peer, timed_out, reduced]))
 
-    def _culprit(self, peer: int, timed_out: bool) -> tuple[int, bool]:
-        """Follow who waited for whom to the one that says nothing, and whether its time was up."""
+    def _culprit(self, peer: int, timed_out: bool) -> tuple[int, bool, bool]:
+        """Follow who waited for whom to the one that says nothing, and whether its time was up.
+
+        Last, whether none was silent: they waited for each other, which ranks that do the same never do.
+        """
         seen, at, late = {self._rank}, peer, timed_out
         deadline = monotonic() + LISTEN_S
         while at not in seen:
             said = self._heard(at, deadline)
             if said is None:
-                return at, late
+                return at, late, False
             seen.add(at)
             at, late = said
-        return peer, timed_out
+        return peer, timed_out, True
 
     def _heard(self, rank: int, deadline: float) -> tuple[int, bool] | None:
         key = f"lost/{rank}"
@@ -72,7 +92,7 @@ class Faults:
                 if monotonic() >= deadline:
                     return None
                 sleep(_PAUSE_S)
-            suspect, late = json.loads(self._store.get(key))
+            suspect, late, self._said[rank] = json.loads(self._store.get(key))
         except Exception:
             # The store is gone with the rank that kept it.
             return None

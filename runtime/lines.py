@@ -1,7 +1,8 @@
 """The messages of a tape over torch.distributed: one process group per channel, each with connections of its own.
 
 Gloo: messages are matched by tags, a receive that is posted early lets its sender start at once, and a wait
-ends with an error when the peer's connection closes or its time is up. Waiting releases Python's lock.
+ends with an error when the peer's connection closes or its time is up. Waiting releases Python's lock. Tags also tell
+tensors of unlike sizes and dtypes apart: their messages never meet, so that no rank adds up what it must not.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from time import perf_counter
 from typing import Any
 
 from netprobe.runtime.tape import ADD, POST, PUT, SEND_NOW, TAKE, Message, Tape
+from netprobe.runtime.tensors import mark_of
 
-MOST_TAGS = 1 << 24
+MOST_TAGS = 1 << 20
 """Of one collective and connection."""
-_SIZES, _BODIES = 2 * MOST_TAGS, 2 * MOST_TAGS + 1
-"""Tags of short messages."""
+_SIZES, _BODIES = (1 << 31) - 2, (1 << 31) - 1
+"""Tags of short messages; torch's are below 2 ** 31."""
 PARTS = ("copy", "wire", "reduce", "wait")
 
 
@@ -84,11 +86,12 @@ class Lines:
         views = {run: flat[run[0] : run[1]] for run in {one[4:6] for one in messages}}
         staging = self._slots(tape, flat)
         # Two tags for a message, in turns: a rank may be an iteration ahead of another.
-        base = MOST_TAGS * self._turn
+        base = MOST_TAGS * (2 * mark_of(flat) + self._turn)
         self._turn = 1 - self._turn
         works: list[Any] = [None] * len(messages)
         wire = reduce = wait = 0.0
         message: Message | None = None
+        code = POST
         began = perf_counter()
         try:
             for code, i, slot in tape.operations:
@@ -121,6 +124,8 @@ class Lines:
                         wire += perf_counter() - began
         except RuntimeError as error:
             took = perf_counter() - began
+            if code in (ADD, PUT):
+                raise
             works.clear()  # they would hold the connections open, and this frame lives as long as the error
             raise self._fault(message, error, took) from None
         return {"copy": 0.0, "wire": wire, "reduce": reduce, "wait": wait}

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netprobe.core.errors import InputError
 from netprobe.plan.schedule.builders import ALGORITHMS, build
+from netprobe.runtime.collective import collective_of
 from tests.properties import examples
 from tests.runtime import jobs, training_jobs
 from tests.runtime.conftest import RANKS
@@ -89,3 +91,23 @@ def test_several_ranks_a_host_are_refused_and_reduce_first(pool: Pool) -> None:
     found = pool.run(training_jobs.locals_first, plan, 3)
     assert [total for total, _ in found] == [15.0] * 6
     assert all(said.startswith("WrongWorldError") and "local ranks" in said for _, said in found)
+
+
+def test_what_cannot_be_added_is_refused_before_anything_is_sent(pool: Pool) -> None:
+    plan = jobs.plan_of(build("chunked-ring", 3))
+    assert pool.run(training_jobs.refused_tensors, plan, ranks=3) == [([], True, ["refused"] * 2)] * 3
+
+
+@pytest.mark.parametrize("unlike", [(1_000, "int32"), (1_001, "float32")])
+def test_unlike_tensors_are_never_added_and_the_ranks_say_so(pool: Pool, unlike: tuple[int, str]) -> None:
+    """Gloo alone adds numbers of another type as they are, and ends the process where a message is too long."""
+    plan = jobs.plan_of(build("chunked-ring", 3))
+    tensors = [(1_000, "float32"), unlike, (1_000, "float32")]
+    found = pool.run(training_jobs.unlike, plan, tensors, 2.0, ranks=3)
+    assert found == [("reduces", 1), ("reduces", 0), ("reduces", 1)]
+
+
+@pytest.mark.parametrize("plan", [None, 3, {}, b"plan.json"])
+def test_what_is_no_plan_is_refused(plan: Any) -> None:
+    with pytest.raises(InputError):
+        collective_of(plan)

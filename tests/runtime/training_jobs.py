@@ -147,3 +147,68 @@ def shares(rank: int, plan: Any) -> tuple[list[float], list[float] | str]:
     except InputError:
         return share.tolist(), "refused"
     return share.tolist(), gradient.tolist()
+
+
+def unlike(rank: int, plan: Any, tensors: list[tuple[int, str]], timeout_s: float) -> tuple[str, int | None]:
+    """What this rank is told where rank r reduces ``tensors[r]`` (elements, dtype): class of the error, rank named."""
+    from datetime import timedelta
+
+    import torch
+
+    from netprobe.core.errors import RankLostError
+    from netprobe.runtime import Executor, faults
+
+    executor = Executor(plan, GROUPS[len(plan.order)], timeout_s=100)
+    usual, faults.LISTEN_S = faults.LISTEN_S, 20.0  # all of them speak
+    executor._lines._timeout, executor._lines._timeout_s = timedelta(seconds=timeout_s), timeout_s
+    elements, dtype = tensors[rank]
+    try:
+        executor.all_reduce(torch.ones(elements, dtype=getattr(torch, dtype)))
+        return "", None
+    except RankLostError as error:
+        return "reduces" if "must reduce the same" in str(error) else str(error), error.rank
+    finally:
+        faults.LISTEN_S = usual
+        executor.close()
+
+
+def refused_tensors(rank: int, plan: Any) -> tuple[list[str], bool, list[str]]:
+    """What is not refused at once, whether the executor goes on, and how it answers once it is closed."""
+    import numpy as np
+    import torch
+
+    from netprobe.core.errors import InputError
+    from netprobe.runtime import Executor
+
+    executor = Executor(plan, GROUPS[len(plan.order)], timeout_s=100)
+    with torch.inference_mode():
+        frozen = torch.ones(3)
+    given = {
+        "float8": torch.ones(3).to(torch.float8_e4m3fn),
+        "uint16": torch.ones(3, dtype=torch.uint16),
+        "bool": torch.ones(3, dtype=torch.bool),
+        "expanded": torch.ones(1).expand(3),
+        "meta": torch.ones(3, device="meta"),
+        "inference": frozen,
+        "list": [1.0],
+        "none": None,
+        "numpy": np.ones(3),
+    }
+    taken = []
+    for name, tensor in given.items():
+        try:
+            executor.all_reduce(tensor)
+            taken.append(name)
+        except InputError:
+            pass
+    tensor = torch.ones(3)
+    executor.all_reduce(tensor)
+    executor.close()
+    said = []
+    for starts in (False, True):
+        try:
+            executor.all_reduce(torch.ones(3), async_op=starts)
+        except InputError:
+            said.append("refused")
+    executor.close()
+    return taken, float(tensor[0]) == len(plan.order), said
