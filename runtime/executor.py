@@ -60,12 +60,12 @@ class Breakdown:
 class Pending:
     """A collective that was started with ``async_op=True``."""
 
-    def __init__(self, future: Any) -> None:
-        self._future = future
+    def __init__(self, future: Any, wait: Callable[[Any], Any]) -> None:
+        self._future, self._wait = future, wait
 
     def wait(self) -> Any:
         """The tensor with its result. Raises what went wrong (RankLostError)."""
-        return self._future.wait()
+        return self._wait(self._future)
 
     def is_completed(self) -> bool:
         """Whether it has ended."""
@@ -105,14 +105,15 @@ class Executor:
         self._tapes: dict[tuple[int, int], Tape] = {}
         self._group = group
         self._batches = _batches(group, self.collective)
-        self._lines = Lines(members, self.rank, self.collective.program.channels, timeout_s)
-        self._faults = Faults(self.rank, self._names, timeout_s, self._lines.store)
+        store, ranks, channels = meeting(members, "lines"), len(members), self.collective.program.channels
+        self._faults = Faults(self.rank, self._names, timeout_s, store)
+        self._lines = self._faults.opened(lambda: Lines(store, self.rank, ranks, channels, timeout_s))
         self._lock = threading.Lock()
         self._worker: Worker | None = None
         self._open_jobs = 0
         self._lost: NetprobeError | None = None
         self._breakdown = Breakdown()
-        self._traffic = Counting(len(members))
+        self._traffic = Counting(ranks)
         self.autotune: Any = None
         """The `Autotune` of a hook."""
         self._left = perf_counter()
@@ -145,11 +146,11 @@ class Executor:
 
             future: Any = torch.futures.Future(devices=[tensor.device])
             future.set_result(self._reduce(tensor, op))
-            return Pending(future)
+            return Pending(future, self._result)
         if async_op:
-            return Pending(self._enqueue(lambda: self._reduce(tensor, op)))
+            return Pending(self._enqueue(lambda: self._reduce(tensor, op)), self._result)
         if self._open_jobs:
-            return self._enqueue(lambda: self._reduce(tensor, op)).wait()
+            return self._result(self._enqueue(lambda: self._reduce(tensor, op)))
         with self._lock:
             return self._reduce(tensor, op)
 
@@ -217,7 +218,7 @@ class Executor:
             raise self._lost
         if self._open_jobs or not wait:
             future = self._enqueue(guarded)
-            return future.wait() if wait else None
+            return self._result(future) if wait else None
         with self._lock:
             return guarded()
 
@@ -237,7 +238,7 @@ class Executor:
     def drain(self) -> None:
         """Wait until everything that was started has ended."""
         if self._worker is not None:
-            self._enqueue(lambda: None).wait()
+            self._result(self._enqueue(lambda: None))
 
     def close(self) -> None:
         """End the executor: what was started is finished first. It cannot be used again."""
@@ -343,6 +344,15 @@ class Executor:
         self._open_jobs += 1
         self._worker.put(job)
         return future
+
+    def _result(self, future: Any) -> Any:
+        """What a future holds. torch's own code knows no errors but its own: that of a lost rank is raised again."""
+        try:
+            return future.wait()
+        except RuntimeError:
+            if self._lost is None:
+                raise
+            raise self._lost from None
 
 
 def _batches(group: Any, collective: Collective) -> Batches | None:

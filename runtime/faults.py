@@ -11,10 +11,11 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from time import monotonic, sleep
-from typing import Any
+from typing import Any, TypeVar
 
 from netprobe.core.errors import RankLostError
 
+_Made = TypeVar("_Made")
 LISTEN_S = 1.0
 """How long others have to say whom they waited for."""
 _PAUSE_S = 0.05
@@ -28,6 +29,26 @@ class Faults:
         self._said: dict[int, str] = {}
         """What others reduced when they gave up."""
 
+    def opened(self, call: Callable[[], _Made]) -> _Made:
+        """What ``call`` returns, which connects all ranks. Raises RankLostError for a rank that does not come."""
+        try:
+            made = call()
+        except RuntimeError as error:
+            self._say(f"opened/{self._rank}", "no")
+            deadline = monotonic() + LISTEN_S
+            others = [rank for rank in range(len(self._names)) if rank != self._rank]
+            silent = [rank for rank in others if self._said_at(f"opened/{rank}", deadline) is None]
+            rank = silent[0] if silent else None
+            raise RankLostError(
+                f"no connections among the ranks in {self._timeout_s:g} s: "
+                + ("the network lets none through" if rank is None else f"{self._of(rank)} does not answer")
+                + f"; end the job, and restart it with a plan for the hosts that are left. Gloo said: {_short(error)}",
+                rank=rank,
+                host=None if rank is None else self._names[rank],
+            ) from None
+        self._say(f"opened/{self._rank}", "yes")
+        return made
+
     def lost(
         self, peer: int, timed_out: bool, text: str, close: Callable[[], None], reduced: str = ""
     ) -> RankLostError:
@@ -35,7 +56,7 @@ class Faults:
 
         ``reduced`` says of which tensor: ranks that wait for each other's have none that is lost.
         """
-        self._tell(peer, timed_out, reduced)
+        self._say(f"lost/{self._rank}", json.dumps([peer, timed_out, reduced]))
         close()
         rank, late, all_spoke = self._culprit(peer, timed_out)
         other = next((r for r, said in self._said.items() if said != reduced), None)
@@ -66,9 +87,9 @@ class Faults:
     def _of(self, rank: int) -> str:
         return f"rank {rank} on {self._names[rank]}"
 
-    def _tell(self, peer: int, timed_out: bool, reduced: str) -> None:
+    def _say(self, key: str, text: str) -> None:
         with suppress(Exception):
-            self._store.set(f"lost/{self._rank}", json.dumps([peer, timed_out, reduced]))
+            self._store.set(key, text)
 
     def _culprit(self, peer: int, timed_out: bool) -> tuple[int, bool, bool]:
         """Follow who waited for whom to the one that says nothing, and whether its time was up.
@@ -86,14 +107,23 @@ class Faults:
         return peer, timed_out, True
 
     def _heard(self, rank: int, deadline: float) -> tuple[int, bool] | None:
-        key = f"lost/{rank}"
+        said = self._said_at(f"lost/{rank}", deadline)
+        if said is None:
+            return None
+        suspect, late, self._said[rank] = json.loads(said)
+        return int(suspect), bool(late)
+
+    def _said_at(self, key: str, deadline: float) -> str | None:
         try:
             while not self._store.check([key]):
                 if monotonic() >= deadline:
                     return None
                 sleep(_PAUSE_S)
-            suspect, late, self._said[rank] = json.loads(self._store.get(key))
+            return str(self._store.get(key), "utf-8")
         except Exception:
             # The store is gone with the rank that kept it.
             return None
-        return int(suspect), bool(late)
+
+
+def _short(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]

@@ -52,23 +52,22 @@ def meeting(members: Sequence[int], what: str) -> Any:
 
 
 class Lines:
-    """The connections among ``members`` (global ranks; this one is at place ``rank``), and the staging buffers.
+    """The connections among ``ranks`` ranks, of which this one is ``rank``, and the staging buffers.
 
-    They are Gloo's, made over the store of the job: torch's ``new_group`` names groups by how many a process
+    They are Gloo's, made over a store that only they use: torch's ``new_group`` names groups by how many a process
     has made, and hangs where members have made different numbers of them.
     """
 
-    def __init__(self, members: Sequence[int], rank: int, channels: int, timeout_s: float) -> None:
+    def __init__(self, store: Any, rank: int, ranks: int, channels: int, timeout_s: float) -> None:
         from torch.distributed import PrefixStore
         from torch.distributed.distributed_c10d import ProcessGroupGloo
 
         self.channels = channels
-        self.store = meeting(members, "lines")
         self._groups = [
             ProcessGroupGloo(
-                PrefixStore(f"channel {channel}", self.store),
+                PrefixStore(f"channel {channel}", store),
                 rank,
-                len(members),
+                ranks,
                 timeout=timedelta(seconds=timeout_s),
             )
             for channel in range(channels)
@@ -77,7 +76,7 @@ class Lines:
         self._timeout_s = timeout_s
         self._staging: dict[Any, Any] = {}
         self._turn = 0
-        self.waited_s = [0.0] * len(members)
+        self.waited_s = [0.0] * ranks
         """For messages of each peer, since the beginning."""
 
     def run(self, tape: Tape, flat: Any, *, adds: bool = True) -> dict[str, float]:

@@ -107,6 +107,8 @@ def compare(
 def all_reduce_with(rank: int, change: str, plan: SchedulePlan, victim: int, timeout_s: float) -> Any:
     """Two all-reduces, in the second of which ``victim`` is lost: ``killed`` at some message, or ``stopped``.
 
+    ``async`` after that: the second is started, and then waited for.
+
     (rank lost, its host, whether the tensor was refused afterwards) by each other rank.
     """
     import os
@@ -124,8 +126,8 @@ def all_reduce_with(rank: int, change: str, plan: SchedulePlan, victim: int, tim
     faults.LISTEN_S = min(timeout_s / 2, 3.0)
     executor._lines._timeout, executor._lines._timeout_s = timedelta(seconds=timeout_s), timeout_s
     if rank == victim:
-        how, _, at = change.partition(" ")
-        left = [int(at or 0)]
+        how, at = change.split()[:2]
+        left = [int(at)]
         receive = executor._lines._receive
 
         def counted(*args: Any) -> Any:
@@ -137,7 +139,10 @@ def all_reduce_with(rank: int, change: str, plan: SchedulePlan, victim: int, tim
         executor._lines._receive = counted  # type: ignore[assignment]
     tensor = torch.ones(1000)
     try:
-        executor.all_reduce(tensor)
+        if change.endswith("async"):
+            executor.all_reduce(tensor, async_op=True).wait()
+        else:
+            executor.all_reduce(tensor)
     except RankLostError as error:
         try:
             executor.all_reduce(tensor)

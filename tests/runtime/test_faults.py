@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
+from netprobe.core.errors import RankLostError
 from netprobe.plan.schedule.builders import build
+from netprobe.runtime import faults
 from tests.runtime import jobs, training_jobs
 from tests.runtime.pool import Pool
 
@@ -12,7 +17,7 @@ RANKS, VICTIM = 4, 2
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("change", ["killed 0", "killed 4", "stopped 0"])
+@pytest.mark.parametrize("change", ["killed 0", "killed 4 async", "stopped 0"])
 def test_every_other_rank_names_the_lost_one(change: str) -> None:
     pool = Pool(RANKS)
     try:
@@ -40,3 +45,29 @@ def test_a_backward_pass_ends_with_the_lost_ranks_name() -> None:
             assert same
     finally:
         pool.close()
+
+
+def refuse() -> None:
+    raise RuntimeError("Wait timeout")
+
+
+@pytest.mark.parametrize("silent", [2, None])
+def test_a_rank_that_is_lost_while_connections_are_opened_is_named(
+    monkeypatch: pytest.MonkeyPatch, silent: int | None
+) -> None:
+    """Rank 1 got its connections, rank 2 says nothing (or has none either), and rank 3 has given up as rank 0 does."""
+    dist = pytest.importorskip("torch.distributed")
+    monkeypatch.setattr(faults, "LISTEN_S", 0.0)
+    store = dist.HashStore()
+    names = [f"h{rank}" for rank in range(4)]
+    calls: dict[int, Callable[[], Any]] = {1: lambda: "lines", 2: refuse, 3: refuse}
+    for rank, call in calls.items():
+        if rank != silent:
+            try:
+                assert faults.Faults(rank, names, 5.0, store).opened(call) == "lines"
+            except RankLostError:
+                assert call is refuse
+    with pytest.raises(RankLostError) as raised:
+        faults.Faults(0, names, 5.0, store).opened(refuse)
+    assert raised.value.rank == silent
+    assert raised.value.host == (None if silent is None else "h2")
