@@ -139,9 +139,11 @@ def export_schedule(plan: Plan, *, format_name: str = "json") -> Exported:
     """
     entry = schedule_format_named(format_name)
     if not isinstance(plan, SchedulePlan):
-        raise InputError(
-            f"a plan of kind {plan.kind!r} is not a schedule: netprobe export hostfile writes a rank order"
-        )
+        other = {
+            "order": "netprobe export hostfile writes a rank order",
+            "ds_sync": "DSSync of netprobe.runtime trains by the document itself",
+        }.get(plan.kind, "netprobe plan 2lha or plan auto makes one")
+        raise InputError(f"a plan of kind {plan.kind!r} is not a schedule: {other}")
     return Exported(text=entry.write(plan), command=None, order=entry.summary, path=Path(entry.file))
 
 

@@ -8,6 +8,7 @@ it. The file runs in place, in the buffer ``i``. Source: microsoft/msccl, ``src/
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from xml.sax.saxutils import quoteattr
 
@@ -26,6 +27,8 @@ MOST_COUNT = 71
 
 Line = tuple[int, int, int]
 """SEND or RECEIVE, peer, channel: a thread block."""
+Row = tuple[str, tuple[int, int], int, int]
+"""Type, (first chunk, count), and the thread block and step that it waits for (-1: none)."""
 
 
 def write_msccl(plan: SchedulePlan) -> str:
@@ -43,11 +46,14 @@ def write_msccl(plan: SchedulePlan) -> str:
         f'nchunksperloop="{program.chunks}" ngpus="{program.ranks}" coll="allreduce" inplace="1" outofplace="0" '
         'minBytes="0" maxBytes="1099511627776">'
     )
-    gpus = [_gpu(program, rank) for rank in range(program.ranks)]
+    made = [_thread_blocks(program, rank) for rank in range(program.ranks)]
+    _check_steps(plan, made)
+    gpus = [_gpu(program, rank, *one) for rank, one in enumerate(made)]
     return "\n".join([head, *(line for gpu in gpus for line in gpu), "</algo>", ""])
 
 
-def _gpu(program: CollectiveProgram, rank: int) -> list[str]:
+def _thread_blocks(program: CollectiveProgram, rank: int) -> tuple[dict[Line, int], dict[int, list[Row]]]:
+    """The thread blocks of a rank, numbered, and the steps of each."""
     actions = list(program.actions(rank))
     lines: dict[Line, list[int]] = {}
     for place, action in enumerate(actions):
@@ -56,16 +62,38 @@ def _gpu(program: CollectiveProgram, rank: int) -> list[str]:
     blocks = {line: number for number, line in enumerate(sorted(lines))}
     _check_blocks(rank, blocks)
     rows, at = _steps(actions, blocks)
+    assert len(at) == sum(map(len, lines.values()))
+    return blocks, rows
+
+
+def _check_steps(plan: SchedulePlan, made: Sequence[tuple[dict[Line, int], dict[int, list[Row]]]]) -> None:
+    """Refuse more steps than MSCCL has, of the longest thread block, and say what gives fewer."""
+    most, rank, (_, peer, channel) = max(
+        (len(rows[number]), rank, line)
+        for rank, (blocks, rows) in enumerate(made)
+        for line, number in blocks.items()
+    )
+    if most <= MOST_STEPS:
+        return
+    remedy = "use more channels or fewer chunks"
+    if plan.algorithm == "2lha" and plan.size_bytes:
+        # Steps grow with the chunks; a little more for those that do not, and for rounding up.
+        least = math.ceil(1.1 * plan.size_bytes / len(plan.blocks) * most / MOST_STEPS)
+        remedy = f"plan it in chunks of {least} B or more (--chunk), or over several channels (--channels)"
+    raise InputError(
+        f"rank {rank} has {most} steps on its connection with rank {peer}, channel {channel}: "
+        f"MSCCL has at most {MOST_STEPS}; {remedy}"
+    )
+
+
+def _gpu(
+    program: CollectiveProgram, rank: int, blocks: dict[Line, int], rows: dict[int, list[Row]]
+) -> list[str]:
     waited = {(block, step) for own in rows.values() for _, _, block, step in own if block >= 0}
     text = [f'  <gpu id="{rank}" i_chunks="{program.chunks}" o_chunks="{program.chunks}" s_chunks="0">']
     for line, number in blocks.items():
         kind, peer, channel = line
         ends = f'send="{peer}" recv="-1"' if kind == SEND else f'send="-1" recv="{peer}"'
-        if len(rows[number]) > MOST_STEPS:
-            raise InputError(
-                f"rank {rank} has {len(rows[number])} steps on its connection with rank {peer}, channel {channel}: "
-                f"MSCCL has at most {MOST_STEPS}; use more channels or fewer chunks"
-            )
         text.append(f'    <tb id="{number}" {ends} chan="{channel}">')
         for place, (what, (first, count), block, step) in enumerate(rows[number]):
             text.append(
@@ -73,12 +101,7 @@ def _gpu(program: CollectiveProgram, rank: int) -> list[str]:
                 f'cnt="{count}" depid="{block}" deps="{step}" hasdep="{int((number, place) in waited)}"/>'
             )
         text.append("    </tb>")
-    assert len(at) == sum(map(len, lines.values()))
     return [*text, "  </gpu>"]
-
-
-Row = tuple[str, tuple[int, int], int, int]
-"""Type, (first chunk, count), and the thread block and step that it waits for (-1: none)."""
 
 
 def _steps(
