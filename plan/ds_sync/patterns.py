@@ -39,6 +39,34 @@ class Iteration:
     leaders: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class _Fleet:
+    """Racks, which of them are contended, and the contended hosts; and of each rack what every iteration needs."""
+
+    racks: Sequence[Sequence[int]]
+    slow: set[int]
+    busy: set[int]
+    able: list[list[int]]
+    """Its hosts that can be leader."""
+    alternates: list[bool]
+    """Whether it averages at home in every second iteration: one whose leader would never meet the others."""
+
+    @classmethod
+    def of(cls, racks: Sequence[Sequence[int]], slow: set[int], busy: set[int]) -> _Fleet:
+        able = [[host for host in rack if host not in busy] for rack in racks]
+        alternates = [
+            len(rack) == 2 or (len(rack) > 1 and len(leaders) == 1) for rack, leaders in zip(racks, able)
+        ]
+        return cls(racks, slow, busy, able, alternates)
+
+    def stays(self, rack: int, t: int) -> bool:
+        return self.alternates[rack] and t % 2 == 1
+
+    def leader(self, rack: int, t: int) -> int:
+        able = self.able[rack]
+        return able[(t // 2 if self.alternates[rack] else t) % len(able)]
+
+
 def make_pattern(
     racks: Sequence[Sequence[int]],
     contended_racks: Collection[int] = (),
@@ -55,12 +83,13 @@ def make_pattern(
         return [Iteration((tuple(sorted(racks[0])),), (min(racks[0]),))]
     slow = set(contended_racks) if len(set(contended_racks)) < len(racks) else set()
     busy = {host for rack in racks for host in _busy(rack, contended_hosts)}
+    fleet = _Fleet.of(racks, slow, busy)
     candidates: list[tuple[float, Clock, list[Iteration]]] = []
     for clock in CLOCKS if slow or busy else CLOCKS[:1]:
         # Clocks of waiting racks are tried only where the first mixes nothing.
         if candidates and clock[2:] != CLOCKS[0][2:]:
             break
-        pattern = _shortest(racks, slow, busy, clock)
+        pattern = _shortest(fleet, clock)
         if pattern is not None:
             candidates.append((rho_of(pattern, len(hosts)) ** (1 / len(pattern)), clock, pattern))
     if not candidates:
@@ -74,28 +103,24 @@ def _busy(rack: Sequence[int], contended: Collection[int]) -> set[int]:
     return found if len(found) < len(rack) else set()
 
 
-def _shortest(
-    racks: Sequence[Sequence[int]], slow: set[int], busy: set[int], clock: Clock
-) -> list[Iteration] | None:
+def _shortest(fleet: _Fleet, clock: Clock) -> list[Iteration] | None:
     """The pattern of one clock, once every host that can be has been leader and all have mixed."""
-    turns = [
-        len([h for h in rack if h not in busy]) * (2 if _alternates(rack, busy) else 1) for rack in racks
-    ]
-    length = max(max(turns), len(racks) if slow else 1)
-    size = sum(map(len, racks))
+    turns = [len(able) * (2 if alternates else 1) for able, alternates in zip(fleet.able, fleet.alternates)]
+    length = max(max(turns), len(fleet.racks) if fleet.slow else 1)
+    size = sum(map(len, fleet.racks))
+    pattern: list[Iteration] = []
     while length <= MOST_LENGTH:
-        pattern = [_iteration(racks, slow, busy, clock, t) for t in range(length)]
+        pattern += [_iteration(fleet, clock, t) for t in range(len(pattern), length)]
         if joins_all(pattern, size):
             return pattern
         length += max(1, length // 4)
     return None
 
 
-def _iteration(
-    racks: Sequence[Sequence[int]], slow: set[int], busy: set[int], clock: Clock, t: int
-) -> Iteration:
-    regular = [c for c in range(len(racks)) if c not in slow and not _stays(racks[c], busy, t)]
-    waiting = sorted(c for c in slow if not _stays(racks[c], busy, t))
+def _iteration(fleet: _Fleet, clock: Clock, t: int) -> Iteration:
+    racks, slow, busy = fleet.racks, fleet.slow, fleet.busy
+    regular = [c for c in range(len(racks)) if c not in slow and not fleet.stays(c, t)]
+    waiting = sorted(c for c in slow if not fleet.stays(c, t))
     # Contended racks beyond the partners take turns.
     count, turn = len(waiting), _turn(clock[:2], t)
     paired = (
@@ -105,15 +130,17 @@ def _iteration(
     )
     partner = {c: regular[(turn + i) % len(regular)] for i, c in enumerate(paired)}
     sends = [*regular, *paired] if len(regular) + len(paired) > 1 else []
-    leader = {c: _leader(racks[c], busy, t) for c in sends}
+    leader = {c: fleet.leader(c, t) for c in sends}
     groups = [sorted((leader[c], leader[p])) for c, p in partner.items()] if sends else []
-    rest = sorted(leader[c] for c in regular if c not in partner.values()) if sends else []
+    partners = set(partner.values())
+    rest = sorted(leader[c] for c in regular if c not in partners) if sends else []
     groups += [rest] if rest else []
     for c, rack in enumerate(racks):
-        if _stays(rack, busy, t):
+        if fleet.stays(c, t):
             groups.append(sorted(rack))
             continue
-        groups += _inside([h for h in rack if h != leader.get(c)], len(rack), busy, turn)
+        sent = leader.get(c)
+        groups += _inside([h for h in rack if h != sent], len(rack), busy, turn)
     return Iteration(tuple(map(tuple, groups)), tuple(leader[c] for c in sorted(leader)))
 
 
@@ -122,25 +149,13 @@ def _turn(clock: Clock, t: int) -> int:
     return faster * t + (t // slower if slower else 0)
 
 
-def _alternates(rack: Sequence[int], busy: set[int]) -> bool:
-    """Whether a rack averages at home in every second iteration: one whose leader would never meet the others."""
-    return len(rack) == 2 or (len(rack) > 1 and len([host for host in rack if host not in busy]) == 1)
-
-
-def _stays(rack: Sequence[int], busy: set[int], t: int) -> bool:
-    return _alternates(rack, busy) and t % 2 == 1
-
-
-def _leader(rack: Sequence[int], busy: set[int], t: int) -> int:
-    able = [host for host in rack if host not in busy]
-    return able[(t // 2 if _alternates(rack, busy) else t) % len(able)]
-
-
 def _inside(members: list[int], size: int, busy: set[int], turn: int) -> list[list[int]]:
     """The groups inside a rack of ``size`` hosts, of which ``members`` are at home."""
     if not members:
         return []
-    slow = [host for host in members if host in busy] if size >= SPLIT_FROM else []
+    slow = [host for host in members if host in busy] if busy and size >= SPLIT_FROM else []
+    if not slow:
+        return [sorted(members)]
     free = [host for host in members if host not in slow]
     groups = []
     for number, host in enumerate(slow):
