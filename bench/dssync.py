@@ -124,7 +124,7 @@ def _sample(fleets: int, seed: int) -> Iterator[Fleet]:
 
 def _rates(fleets: Iterator[Fleet], what: str) -> None:
     """The largest rho for every number of contended racks and hosts. Ends with an error at a rho of 1."""
-    start, rows = time.monotonic(), []
+    start, rows = time.process_time(), []
     for sizes, slow, weak in fleets:
         fleet, total = _fleet(sizes), sum(sizes)
         # Contended hosts in different racks.
@@ -136,7 +136,7 @@ def _rates(fleets: Iterator[Fleet], what: str) -> None:
         rows.append(("all" if slow >= len(sizes) else str(slow), weak, rho, rho ** (1 / len(pattern)), shape))
         if not rho < 1 - 1e-9:
             raise SystemExit(f"{shape}: the pattern does not mix: rho {rho}")
-    print(f"\n{what}: {len(rows)} patterns, each proved, in {time.monotonic() - start:.0f} s")
+    print(f"\n{what}: {len(rows)} patterns, each proved, in {time.process_time() - start:.0f} CPU s")
     print(f"{'contended racks, hosts':<23} {'patterns':>8} {'largest rho':>12} {'an iteration':>13}  of")
     for slow_racks, weak_hosts in sorted({row[:2] for row in rows}):
         own = [row for row in rows if row[:2] == (slow_racks, weak_hosts)]

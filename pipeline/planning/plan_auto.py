@@ -200,7 +200,8 @@ def _reason(known: KnownNetwork, decision: Decision, tried: Sequence[Tried]) -> 
         ratio = base.time_s / own.time_s if own.time_s else 1.0
         return (
             f"{label}: {took}, {ratio:.2f}x as fast as {decision.baseline.label} ({seconds_text(base.time_s)}"
-            f"{range_text(base)}){_difference(own, base)}{_passed_over(decision, own, likely)}"
+            f"{range_text(base)}){_same_network(own, base)}"
+            f"{_difference(own, base)}{_passed_over(decision, own, likely)}"
         )
     if decision.reason == "close":
         return f"{label} is kept: {took}, and nothing is more than 2 % faster"
@@ -208,6 +209,13 @@ def _reason(known: KnownNetwork, decision: Decision, tried: Sequence[Tried]) -> 
         return f"{label} is kept: {took}; whether another is faster is left open by what is known"
     other = f"{decision.likely.label} may be faster ({seconds_text(likely.time_s)}{range_text(likely)})"
     return f"{label} is kept: {took}; {other}, but what is known leaves it open"
+
+
+def _same_network(own: Prediction, base: Prediction) -> str:
+    """Why it is surely faster where the two intervals overlap."""
+    if own.high_s is None or base.low_s is None or own.high_s < base.low_s:
+        return ""
+    return ", whatever the capacities are within what was read"
 
 
 def _passed_over(decision: Decision, own: Prediction, likely: Prediction | None) -> str:

@@ -16,7 +16,16 @@ from netprobe.pipeline.planning.groupings import Grouping, groupings_named
 from netprobe.plan import build_schedule_plan
 from netprobe.plan.auto.candidates import CHUNK_BYTES, Candidate, two_level_candidates, with_shares
 from netprobe.plan.auto.known import KnownNetwork, known_network
-from netprobe.plan.auto.predicting import Interval, Tried, prediction_of, time_of
+from netprobe.plan.auto.predicting import (
+    Read,
+    Tried,
+    bound_s,
+    interval_of,
+    latency_of,
+    prediction_of,
+    surely_faster,
+    time_of,
+)
 from netprobe.plan.schedule.document import Placement
 
 SIZE_BYTES = 100_000_000
@@ -185,8 +194,8 @@ def _chosen(known: KnownNetwork, tried: Sequence[Tried], request: TwoLevelReques
         return own, "cannot tell which groups are best without what bytes take: the map's own are kept"
     if _name(best) == _name(own):
         return best, _compared(groupings, _name(best))
-    sure = _interval(best).surely_below(_interval(own))
-    if not sure:
+    size = request.size_bytes
+    if not surely_faster(known, _read(known, best, size), _read(known, own, size), size):
         return own, (
             f"{_name(best)} groups may be faster ({seconds_text(time_s(best))} against {seconds_text(time_s(own))}), "
             "but what is known leaves it open: the map's own are kept"
@@ -194,12 +203,12 @@ def _chosen(known: KnownNetwork, tried: Sequence[Tried], request: TwoLevelReques
     return best, _compared(groupings, _name(best))
 
 
-def _interval(one: Tried) -> Interval:
+def _read(known: KnownNetwork, one: Tried, size_bytes: int) -> Read:
     found = one.prediction
     assert found is not None  # each candidate was predicted
-    low = found.time_s if found.low_s is None else found.low_s
-    high = found.time_s if found.low_s is None else found.high_s
-    return Interval(time_s=found.time_s, low_s=low, high_s=high)
+    least = bound_s(known, one.candidate, size_bytes, latency_of(known, one.candidate, size_bytes))
+    interval = interval_of(known, one.candidate, size_bytes, found.time_s, least)
+    return Read(candidate=one.candidate, interval=interval, at_least_s=least)
 
 
 def _name(one: Tried) -> str:

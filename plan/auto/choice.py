@@ -1,8 +1,10 @@
 """The choice among candidates: the fastest that is surely faster than what would be run otherwise.
 
 A bound that costs little (the fullest resource alone, or latencies alone) comes first, and only who may still win is
-simulated. Times are compared with their intervals: a candidate wins where its own lies wholly below that of the
-baseline, which is the faster of the chunked ring and halving-doubling in the original order, as libraries run them.
+simulated. Times are compared as far as capacities are known: a candidate wins where it is faster whatever these are
+within their intervals, and, of what is only known to be carried at least, where its own interval lies wholly below that
+of the baseline, which is the faster of the chunked ring and halving-doubling in the original order, as libraries run
+them.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from netprobe.plan.auto.known import PACKET_BYTES, KnownNetwork
 from netprobe.plan.auto.predicting import (
     BOUND,
     Interval,
+    Read,
     Tried,
     bound_s,
     has_rough,
@@ -27,6 +30,7 @@ from netprobe.plan.auto.predicting import (
     prediction_of,
     rough_s,
     run_of,
+    surely_faster,
 )
 from netprobe.plan.simulate.simulate import Simulation
 
@@ -87,6 +91,7 @@ class Chooser:
     """Whether rough times are enough: while `ranges` looks for who wins where."""
     _intervals: dict[tuple[Candidate, int], Interval] = field(default_factory=dict)
     _latencies: dict[tuple[Candidate, int], float] = field(default_factory=dict)
+    _sure: dict[tuple[Candidate, Candidate, int], bool] = field(default_factory=dict)
     simulated: int = 0
     """Transfers of all runs."""
 
@@ -111,7 +116,7 @@ class Chooser:
             best = one if not number else best
             if self.time_s(one, size_bytes) * (1 + CLOSE) >= goal or number == _LOOKED_AT:
                 break
-            if self._surely(one, base, size_bytes):
+            if self.surely(one, base, size_bytes):
                 sure.append(one)
                 break
         if self.time_s(best, size_bytes) * (1 + CLOSE) >= goal:
@@ -125,7 +130,7 @@ class Chooser:
         own = next(self._ascending([one for one in every if one.order_name == GIVEN], size_bytes), None)
         if own is not None and self.time_s(own, size_bytes) * (1 + CLOSE) >= goal:
             own = None
-        if own is not None and own not in sure and self._surely(own, base, size_bytes):
+        if own is not None and own not in sure and self.surely(own, base, size_bytes):
             sure.append(own)
         if not sure:
             return Decision(
@@ -142,7 +147,7 @@ class Chooser:
         if chosen.order_name == GIVEN or own is None or own not in sure:
             return chosen
         close = self.time_s(own, size_bytes) <= self.time_s(chosen, size_bytes) * (1 + CLOSE)
-        return own if close or not self._surely(chosen, own, size_bytes) else chosen
+        return own if close or not self.surely(chosen, own, size_bytes) else chosen
 
     def table(self, decision: Decision) -> list[Tried]:
         """Every candidate at the size of a decision, the chosen one first, then by time.
@@ -230,7 +235,7 @@ class Chooser:
         best = min(same, key=lambda one: self.time_s(one, size_bytes))
         if self.time_s(best, size_bytes) > self.time_s(found.candidate, size_bytes) * (1 + HOLDS):
             return found
-        if best.label != found.baseline.label and not self._surely(best, found.baseline, size_bytes):
+        if best.label != found.baseline.label and not self.surely(best, found.baseline, size_bytes):
             return found
         return replace(found, candidate=best)
 
@@ -299,8 +304,19 @@ class Chooser:
             )
         return self._intervals[key]
 
-    def _surely(self, one: Candidate, other: Candidate, size_bytes: int) -> bool:
-        return self.interval(one, size_bytes).surely_below(self.interval(other, size_bytes), CLOSE)
+    def surely(self, one: Candidate, other: Candidate, size_bytes: int) -> bool:
+        """Whether the first is faster by more than CLOSE, as far as the capacities are known."""
+        key = (one, other, size_bytes)
+        if key not in self._sure:
+            self.simulated += sum(_transfers(each, size_bytes) for each in (one, other))
+            self._sure[key] = surely_faster(
+                self.known, self._read(one, size_bytes), self._read(other, size_bytes), size_bytes, CLOSE
+            )
+        return self._sure[key]
+
+    def _read(self, one: Candidate, size_bytes: int) -> Read:
+        interval = self.interval(one, size_bytes)
+        return Read(candidate=one, interval=interval, at_least_s=self.bound_s(one, size_bytes))
 
     def _ascending(self, among: Iterable[Candidate], size_bytes: int) -> Iterator[Candidate]:
         """All by ascending time, each simulated only when no bound or rough time says that another comes before it."""

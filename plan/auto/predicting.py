@@ -11,7 +11,7 @@ from netprobe.plan.auto.candidates import Candidate
 from netprobe.plan.auto.known import KnownNetwork
 from netprobe.plan.schedule.schedule import Schedule
 from netprobe.plan.simulate.fair import Floats
-from netprobe.plan.simulate.simulate import Job, Simulation, has_end, joined, least_s, simulate
+from netprobe.plan.simulate.simulate import Job, Simulation, has_end, joined, least_s, loads, simulate
 
 BOUND = 0.97
 """The simulator is within so much of every event, and so a bound counts only so much."""
@@ -28,6 +28,8 @@ class Interval:
     time_s: float
     low_s: float
     high_s: float | None
+    ends: tuple[float, float] | None = None
+    """At the upper and at the lower ends of all capacities, where they have any."""
 
     def is_narrow(self, share: float) -> bool:
         """Whether its ends are within so much of each other."""
@@ -99,13 +101,61 @@ def interval_of(
     if rough is None:
         full = not has_rough(candidate, size_bytes)
         rough = middle if full else rough_s(known, candidate, size_bytes, least)
-    ends = [
-        rough_s(known, candidate, size_bytes, least, end)
+    fast, slow = (
+        _scaled(rough_s(known, candidate, size_bytes, least, end), middle, rough)
         for end in (network.high, network.slowest().capacity)
-    ]
-    ends = [middle * end / rough if rough else end for end in ends]
+    )
     bounded = has_end(network, _job(candidate, size_bytes))
-    return Interval(time_s=middle, low_s=min(*ends, middle), high_s=max(*ends, middle) if bounded else None)
+    return Interval(
+        time_s=middle,
+        low_s=min(fast, slow, middle),
+        high_s=max(fast, slow, middle) if bounded else None,
+        ends=(fast, slow),
+    )
+
+
+def _scaled(at_end: float, middle: float, rough: float) -> float:
+    """Seconds at an end, as far off the middle as rough runs of both are apart."""
+    return middle * at_end / rough if rough else at_end
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read:
+    """A candidate, its interval and a lower bound of its time."""
+
+    candidate: Candidate
+    interval: Interval
+    at_least_s: float
+
+
+def surely_faster(known: KnownNetwork, one: Read, other: Read, size_bytes: int, share: float = 0.0) -> bool:
+    """Whether ``one`` takes less by ``share`` on the same network, whatever its capacities are within their intervals.
+
+    Both run on one network, so that an error of a capacity that both need is an error of both times: ``one`` is the
+    faster one at both ends of all capacities, and on the network that suits it least, where what it loads more than
+    ``other`` is at the lower end and all else at the upper one. Capacities without an upper end have no such network,
+    and then the intervals of the two times must not overlap.
+    """
+    if one.interval.surely_below(other.interval, share):
+        return True
+    net, ours, theirs = known.network, one.interval.ends, other.interval.ends
+    if ours is None or theirs is None or one.interval.high_s is None:
+        return False
+    if any(a * (1 + share) >= b for a, b in zip(ours, theirs)):
+        return False
+    own, its = (loads(net, _job(each.candidate, size_bytes)) for each in (one, other))
+    if np.isinf(net.high[(own > 0) | (its > 0)]).any():
+        return False
+    worst = np.where(own > its, net.slowest().capacity, net.high)
+    took = [
+        _scaled(
+            rough_s(known, each.candidate, size_bytes, each.at_least_s, worst),
+            each.interval.time_s,
+            rough_s(known, each.candidate, size_bytes, each.at_least_s),
+        )
+        for each in (one, other)
+    ]
+    return took[0] * (1 + share) < took[1]
 
 
 def bound_s(known: KnownNetwork, candidate: Candidate, size_bytes: int, latency_s: float) -> float:

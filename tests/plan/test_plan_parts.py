@@ -286,8 +286,10 @@ def test_a_network_whose_arrays_do_not_fit_is_refused(wrong: str) -> None:
     with pytest.raises(InputError):
         Network(**names, **fields | {wrong: fields[wrong][:1]})
     if wrong in ("capacity", "stream", "low"):
-        with pytest.raises(InputError):
-            Network(**names, **fields | {wrong: 0 * fields[wrong]})
+        # A lower end of 0 is none.
+        for rate in (0, -1) if wrong != "low" else (-1,):
+            with pytest.raises(InputError):
+                Network(**names, **fields | {wrong: rate * fields[wrong]})
     for latency in (np.inf, -1.0):
         with pytest.raises(InputError):
             Network(**names, **fields | {"alpha_s": np.full((2, 2), latency)})

@@ -27,7 +27,7 @@ from netprobe.pipeline.planning.predicting import check_own_map, map_next_to
 from netprobe.plan.auto.candidates import Candidate, Groups
 from netprobe.plan.auto.choice import Decision
 from netprobe.plan.auto.known import known_network
-from netprobe.plan.auto.predicting import Tried
+from netprobe.plan.auto.predicting import Interval, Read, Tried
 from tests.maps import made_capacity, made_map
 
 MAP = made_map([4, 4], seed=2)
@@ -52,8 +52,21 @@ def tried(
     return Tried(candidate=one, prediction=prediction(time_s, low, high))
 
 
-def test_groups_are_the_maps_own_unless_others_are_surely_faster() -> None:
-    known: Any = SimpleNamespace(decides=lambda size: size < 2000)
+def read_of(_known: object, one: Tried, _size: int) -> Read:
+    """As drawn, without a network."""
+    found = one.prediction
+    assert found is not None
+    low, high = (found.time_s, found.time_s) if found.low_s is None else (found.low_s, found.high_s)
+    return Read(
+        candidate=one.candidate,
+        interval=Interval(time_s=found.time_s, low_s=low, high_s=high),
+        at_least_s=0.0,
+    )
+
+
+def test_groups_are_the_maps_own_unless_others_are_surely_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(two_level, "_read", read_of)
+    known: Any = SimpleNamespace(decides=lambda size: size < 2000, network=None)
     request = TwoLevelRequest(size_bytes=1000)
     own, coarse = tried("natural", 3.0), tried("natural", 2.0)
     other = tried("sqrt", 1.0, at=1)

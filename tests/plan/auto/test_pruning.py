@@ -44,15 +44,13 @@ def unpruned_s(found: Chooser, size: int) -> float:
     )
     ascending = sorted(times, key=times.__getitem__)
     faster = [one for one in ascending if times[one] * (1 + CLOSE) < times[base]]
-    sure = [
-        one for one in faster if found.interval(one, size).surely_below(found.interval(base, size), CLOSE)
-    ]
+    sure = [one for one in faster if found.surely(one, base, size)]
     if not sure:
         return times[base]
     own = next((one for one in sure if one.order_name == GIVEN), None)
     if own is None or sure[0].order_name == GIVEN:
         return times[sure[0]]
-    surely = found.interval(sure[0], size).surely_below(found.interval(own, size), CLOSE)
+    surely = found.surely(sure[0], own, size)
     return times[own if times[own] <= times[sure[0]] * (1 + CLOSE) or not surely else sure[0]]
 
 
