@@ -20,7 +20,7 @@ HEADINGS: dict[str, tuple[str, ...]] = {
     "Ordering": ("algorithm", "objective", "size", "capacity", "map_", "scan", "verify", "against", "with_"),
     "Running": ("env", "chdir"),
     "Looking": ("links", "host", "slowest", "csv", "tree"),
-    "Output": ("out", "format_", "only", "force", "json", "quiet"),
+    "Output": ("out", "format_", "only", "force", "json", "verbose", "quiet"),
 }
 ADVANCED = "Advanced"
 """Whatever has no heading of its own."""
@@ -31,7 +31,7 @@ _OTHERWISE: dict[tuple[str | None, Any], str] = {
 }
 """Headings of options that mean another thing in one command."""
 _TYPE = re.compile(r" <[a-z]\S*>")
-_FEW = 9
+_FEW = 10
 """Up to so many options need no headings."""
 
 EXAMPLES: dict[str, tuple[str, str]] = {

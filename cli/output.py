@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, nothing else.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+VerboseOption = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Say more: what the result was compared with.")
+]
 ForceOption = Annotated[
     bool, typer.Option("--force", help="Replace netprobe's own files of that name, never others.")
 ]
@@ -32,10 +35,11 @@ SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of every ra
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """``json`` and ``quiet`` are the user's options."""
+    """``json``, ``quiet`` and ``verbose`` are the user's options."""
 
     json: bool = False
     quiet: bool = False
+    verbose: bool = False
 
     def console(self) -> Console:
         """Results for people. rich omits colour codes when stdout is not a terminal.

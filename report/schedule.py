@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from netprobe.plan.auto.choice import Range
     from netprobe.plan.auto.predicting import Tried
 
-ROWS_SHOWN = 12
+ROWS_SHOWN = 5
 _WIDEST = 1000
 """Columns of a terminal on which everything has room."""
 _COLUMNS = ("candidate", "pieces", "time", "interval", "steps", "wire", "across", "busiest")
@@ -33,9 +33,11 @@ class TriedTable:
     On a narrow terminal the columns that say least are left out, rather than words broken into pieces.
     """
 
-    def __init__(self, tried: Sequence[Tried], size_bytes: int, *, timed: bool = True) -> None:
-        """``tried``: the chosen one first."""
-        self._rows = [_cells(one, size_bytes) for one in tried[:ROWS_SHOWN]]
+    def __init__(
+        self, tried: Sequence[Tried], size_bytes: int, *, timed: bool = True, all_rows: bool = False
+    ) -> None:
+        """``tried``: the chosen one first; the first few of them unless all are wanted."""
+        self._rows = [_cells(one, size_bytes) for one in (tried if all_rows else tried[:ROWS_SHOWN])]
         self._left_out = len(tried) - len(self._rows)
         self._columns = [
             name
@@ -63,7 +65,7 @@ class TriedTable:
         for cells in self._rows:
             table.add_row(*(cells[name] for name in columns))
         if self._left_out:
-            table.add_row(f".. and {self._left_out} more (--json)", *[""] * (len(columns) - 1))
+            table.add_row(f".. and {self._left_out} more (-v)", *[""] * (len(columns) - 1))
         return table
 
 

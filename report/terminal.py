@@ -182,8 +182,8 @@ def fold_names(names: Sequence[str], most: int = 16) -> str:
     return " ".join(names[:most]) + more
 
 
-def order_text(plan: OrderPlan) -> str:
-    """The order, its cost compared with other orders, how far from the bound, and what to do."""
+def order_text(plan: OrderPlan, *, detail: bool = True) -> str:
+    """The order, its cost and what to do; with ``detail`` what it was compared with, and how far from the bound."""
     what = _what_is_priced(plan)
     gain = plan.cost_given_s / plan.cost_s if plan.cost_s else 1.0
     line = f"{what}: {seconds_text(plan.cost_given_s)} in the original order, {seconds_text(plan.cost_s)} in this one"
@@ -198,7 +198,12 @@ def order_text(plan: OrderPlan) -> str:
     if plan.crossings is not None and plan.crossings_given is not None:
         line += f"; ring hops between groups: {plan.crossings_given} before, {plan.crossings} after"
     rest = f" (all {len(plan.order)} in the plan)" if len(plan.order) > RANKS_SHOWN else ""
-    lines = [f"order, rank 0 first: {fold_names(plan.order, RANKS_SHOWN)}{rest}", line, *_compared(plan)]
+    lines = [
+        f"order, rank 0 first: {fold_names(plan.order, RANKS_SHOWN)}{rest}",
+        line,
+        *(_compared(plan) if detail else []),
+        *_advice(plan),
+    ]
     if plan.left_out:
         lines.append(f"left out, since they are not placed on the map: {fold_names(plan.left_out)}")
     return "\n".join(lines)
@@ -238,11 +243,13 @@ def _compared(plan: OrderPlan) -> list[str]:
         )
     elif held is not None:
         lines.append(f"on readings held out: {held.text}")
-    if plan.advice is not None and plan.kept_given is None:
-        lines.append(
-            f"{plan.advice}; costs are of {'latency' if plan.size_bytes is None else 'time by goodput'}"
-        )
     return lines
+
+
+def _advice(plan: OrderPlan) -> list[str]:
+    if plan.advice is None or plan.kept_given is not None:
+        return []
+    return [f"{plan.advice}; costs are of {'latency' if plan.size_bytes is None else 'time by goodput'}"]
 
 
 def unplaced_text(map_: Map) -> list[str]:

@@ -11,7 +11,7 @@ import typer
 
 from netprobe.cli.options.documents import LikeOption, ScanArgument
 from netprobe.cli.options.numerics import load_numerics
-from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
+from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption, VerboseOption
 from netprobe.cli.progress import working
 from netprobe.core.text import meant
 
@@ -66,6 +66,7 @@ def map_(
     seed: SeedOption = 0,
     force: ForceOption = False,
     json: JsonOption = False,
+    verbose: VerboseOption = False,
     quiet: QuietOption = False,
 ) -> int:
     """Denoise the distances of a scan, judge locality and form groups."""
@@ -85,7 +86,7 @@ def map_(
         compare = len(document.hosts) <= COMPARED
     options = replace(options, like=earlier, compare=compare)
     files.prepare_file(path, kind="map", force=force, inputs=[scan] if like is None else [scan, like])
-    output = Output(json=json, quiet=quiet)
+    output = Output(json=json, quiet=quiet, verbose=verbose)
     with working(output, "mapping"):
         result = map_scan(document, options=options, seed=seed)
     files.save(result, path)
@@ -101,7 +102,8 @@ def map_(
             terminal.group_table(result),
             "",
         )
-        output.say(*comparison_lines(result.grouping.evidence), *outlier_lines(result.outliers))
+        output.say(*(comparison_lines(result.grouping.evidence) if verbose else []))
+        output.say(*outlier_lines(result.outliers))
         output.say(*direction_lines(result))
         if result.layers.beta is not None:
             output.say(*(f"goodput: {line}" for line in outlier_lines(result.layers.beta.outliers)))

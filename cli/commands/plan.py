@@ -15,7 +15,15 @@ from netprobe.cli.help import Command
 from netprobe.cli.lazy import commands, or_default
 from netprobe.cli.options.algorithms import ALGORITHMS_LISTED
 from netprobe.cli.options.documents import MapArgument, capacity_option, document_at, load_capacity
-from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption, next_lines
+from netprobe.cli.output import (
+    ForceOption,
+    JsonOption,
+    Output,
+    QuietOption,
+    SeedOption,
+    VerboseOption,
+    next_lines,
+)
 from netprobe.cli.progress import working
 from netprobe.core.text import meant
 
@@ -111,6 +119,7 @@ def order(
     seed: SeedOption = 0,
     force: ForceOption = False,
     json: JsonOption = False,
+    verbose: VerboseOption = False,
     quiet: QuietOption = False,
 ) -> int:
     """Order the ranks for an algorithm of a collective."""
@@ -133,7 +142,7 @@ def order(
     inputs = [map_file, *([] if scan is None else [scan]), *rates]
     inputs += input_files(hosts) if hosts is not None else []
     files.prepare_file(path, kind="plan", force=force, inputs=inputs)
-    output = Output(json=json, quiet=quiet)
+    output = Output(json=json, quiet=quiet, verbose=verbose)
     with working(output, "ordering the ranks"):
         result = plan_order(
             document,
@@ -161,7 +170,11 @@ def order(
         from netprobe.report.headline import headline
 
         verify = f"netprobe verify {shlex.quote(str(path))}"
-        output.say(terminal.order_text(result), f"wrote {path}", *next_lines(_export_command(path), verify))
+        output.say(
+            terminal.order_text(result, detail=output.verbose),
+            f"wrote {path}",
+            *next_lines(_export_command(path), verify),
+        )
         output.say(f"{headline(document, result)}.")
     output.result(plan_summary(result) | {"file": str(path)})
     return 0

@@ -13,7 +13,7 @@ from netprobe.cli.options.schedules import (
     schedule_summary,
     tried_rows,
 )
-from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
+from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption, VerboseOption
 from netprobe.cli.progress import working
 
 
@@ -26,6 +26,7 @@ def choose(
     seed: SeedOption = 0,
     force: ForceOption = False,
     json: JsonOption = False,
+    verbose: VerboseOption = False,
     quiet: QuietOption = False,
 ) -> int:
     """Choose algorithm, order, groups and chunks of an all-reduce by the simulator."""
@@ -48,7 +49,7 @@ def choose(
     inputs = [map_file, *rates]
     inputs += input_files(hosts) if hosts is not None else []
     files.prepare_file(path, kind="plan", force=force, inputs=inputs)
-    output = Output(json=json, quiet=quiet)
+    output = Output(json=json, quiet=quiet, verbose=verbose)
     with working(output, "choosing a schedule"):
         planned = plan_auto(document, request, capacity=measured)
     files.save(planned.plan, path)
@@ -56,7 +57,7 @@ def choose(
     if not (json or quiet):
         from netprobe.report.schedule import TriedTable, ranges_text, schedule_text, unknown_text
 
-        output.say(TriedTable(planned.tried, request.size_bytes, timed=planned.decides), "")
+        output.say(TriedTable(planned.tried, request.size_bytes, timed=planned.decides, all_rows=verbose), "")
         output.say(schedule_text(planned.plan), *ranges_text(planned.ranges))
         output.say(*unknown_text(planned.unknown), f"wrote {path}")
         output.say(f"{_headline(planned)}.")

@@ -16,7 +16,7 @@ from netprobe.cli.options.schedules import (
     schedule_summary,
     tried_rows,
 )
-from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption
+from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption, VerboseOption
 from netprobe.cli.progress import working
 
 GroupingOption = Annotated[
@@ -48,6 +48,7 @@ def two_level(
     seed: SeedOption = 0,
     force: ForceOption = False,
     json: JsonOption = False,
+    verbose: VerboseOption = False,
     quiet: QuietOption = False,
 ) -> int:
     """Plan two-level hierarchical aggregation (2LHA) on the map's groups."""
@@ -75,7 +76,7 @@ def two_level(
     inputs = [map_file, *rates]
     inputs += input_files(hosts) if hosts is not None else []
     files.prepare_file(path, kind="plan", force=force, inputs=inputs)
-    output = Output(json=json, quiet=quiet)
+    output = Output(json=json, quiet=quiet, verbose=verbose)
     with working(output, "planning"):
         planned = plan_two_level(document, request, capacity=measured)
     files.save(planned.plan, path)
@@ -83,7 +84,7 @@ def two_level(
     if not (json or quiet):
         from netprobe.report.schedule import TriedTable, schedule_text, unknown_text
 
-        output.say(TriedTable(planned.tried, request.size_bytes, timed=planned.decides), "")
+        output.say(TriedTable(planned.tried, request.size_bytes, timed=planned.decides, all_rows=verbose), "")
         from netprobe.report.headline import two_level_headline
 
         output.say(schedule_text(planned.plan), *unknown_text(planned.unknown), f"wrote {path}")

@@ -25,7 +25,7 @@ from netprobe.cli.options.probing import (
     given_on_command_line,
     show_estimate,
 )
-from netprobe.cli.output import JsonOption, Output, PutAsideOption, QuietOption, SeedOption
+from netprobe.cli.output import JsonOption, Output, PutAsideOption, QuietOption, SeedOption, VerboseOption
 from netprobe.cli.progress import ScanProgress
 from netprobe.core.text import meant
 
@@ -69,10 +69,11 @@ def scan(
     seed: SeedOption = 0,
     force: PutAsideOption = False,
     json: JsonOption = False,
+    verbose: VerboseOption = False,
     quiet: QuietOption = False,
 ) -> int:
     """Probe every pair of hosts, map them, order the ranks and write the hostfile."""
-    output = Output(json=json, quiet=quiet)
+    output = Output(json=json, quiet=quiet, verbose=verbose)
     _load(task, output)
     from netprobe.cli.options.launching import hosts_given, hosts_or_selector
     from netprobe.pipeline.chain import ChainOptions

@@ -43,7 +43,7 @@ def show_chain(chain: Chain, output: Output, shown: Container[str] = ()) -> None
         show_capacity(chain.capacity, output)
         output.say("")
     if chain.plan is not None:
-        output.say(terminal.order_text(chain.plan))
+        output.say(terminal.order_text(chain.plan, detail=output.verbose))
     if chain.schedule is not None:
         output.say(f"all-reduce by netprobe plan auto: {chain.schedule}")
     if chain.score is not None:

@@ -39,11 +39,15 @@ def test_the_fastest_is_written_and_told(
     said = capsys.readouterr().out
     for column in ("candidate", "pieces", "time", "steps", "wire", "across", "busiest"):
         assert column in said
+    assert ".. and " in said and " more (-v)" in said
     assert "x as fast as" in said and "which choice holds for which size of the buffer:" in said
     assert "1 kB to " in said and " to 1 GB: " in said
     assert "left out, since they are not placed on the map: h6" in said and "wrote plan.json" in said
     plan = load_plan(folder / "plan.json")
     assert isinstance(plan, SchedulePlan) and plan.size_bytes == 4_000_000 and plan.predictions
+    assert run(["plan", "auto", "map.json", *words, "-v", "--force"]) == 0
+    more = capsys.readouterr().out
+    assert "(-v)" not in more and len(more.splitlines()) > len(said.splitlines()) + 5
     # The file alone is planned by auto.
     assert run(["plan", "map.json", *words, "--json", "--force"]) == 0
     data = json.loads(capsys.readouterr().out)
@@ -60,7 +64,8 @@ def test_a_narrow_terminal_goes_without_columns_and_breaks_no_word(
     for width in (150, 80, 60):
         monkeypatch.setenv("COLUMNS", str(width))
         assert (
-            run(["plan", "auto", "map.json", "--capacity", "capacity.json", "--size", "4MB", "--force"]) == 0
+            run(["plan", "auto", "map.json", "--capacity", "capacity.json", "--size", "4MB", "--force", "-v"])
+            == 0
         )
         table = capsys.readouterr().out.split("\n\n")[0].splitlines()
         assert all(len(line.rstrip()) <= width for line in table)

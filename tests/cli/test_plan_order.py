@@ -82,7 +82,14 @@ def test_an_algorithm_and_a_size_are_priced_and_the_scan_beside_the_map_judges(
     assert {**again, "created_at": ""} == {**sized, "created_at": ""}
     capsys.readouterr()
     assert run(["plan", "order", str(made / "map.json"), "--out", str(tmp_path / "d.json")]) == 0
+    short = capsys.readouterr().out
+    assert "order, rank 0 first:" in short and "random orders" not in short and "held out:" not in short
+    assert (
+        run(["plan", "order", str(made / "map.json"), "--out", str(tmp_path / "d.json"), "--force", "-v"])
+        == 0
+    )
     out = capsys.readouterr().out
+    assert set(short.splitlines()[:2]) <= set(out.splitlines())
     assert (
         "random orders: mean" in out
         and "on readings held out:" in out
