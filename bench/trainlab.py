@@ -6,6 +6,7 @@ import argparse
 import os
 import random
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -24,7 +25,10 @@ from netprobe.core.documents.document import load_document
 from netprobe.core.documents.map import Map
 from netprobe.core.documents.schedule_plan import SchedulePlan
 from netprobe.core.hosts import Host
-from netprobe.lab import LabSpec, set_value, temporary
+from netprobe.core.units import parse_rate_bytes_per_s
+from netprobe.lab import Lab, LabSpec, set_value, temporary
+from netprobe.lab.kernel import GSO_BYTES_MAX, HOST_INTERFACE
+from netprobe.lab.spec.queues import read_queue
 from netprobe.pipeline.planning.plan_auto import AutoRequest, plan_auto
 from netprobe.pipeline.planning.plan_two_level import TwoLevelRequest, plan_two_level, schedule_plan
 from netprobe.plan import build_schedule_plan
@@ -47,16 +51,42 @@ def fleet_of(kind: str, options: argparse.Namespace) -> Iterator[Fleet]:
     if kind == "uneven":
         racks[0] = {"hosts": 4, "uplink_rate": half}
     spec: dict[str, Any] = {"name": "trainlab", "racks": racks, "host_rate": rate, "uplink_rate": rate}
-    if options.queue:
-        spec |= {"host_queue": options.queue, "uplink_queue": options.queue}
+    spec |= {"host_queue": options.queue, "uplink_queue": options.queue}
+    spec |= {"host_shaping": options.shaping, "congestion_control": options.congestion}
     with (
         tempfile.TemporaryDirectory() as folder,
         temporary(LabSpec.from_spec(spec), seed=options.seed) as lab,
     ):
         if kind == "uneven":
-            for where in ("rack1/1", "rack2/2"):
-                set_value(lab, where, "rate", half)
+            for number, place in ((1, 1), (2, 2)):
+                slow_down(lab, number, place, half, options)
         yield scan(lab, Path(folder) / "out", "rtt,capacity")
+
+
+def slow_down(lab: Lab, rack: int, place: int, rate: str, options: argparse.Namespace) -> None:
+    """Another rate for one host, at its own interface too where that is what holds it back."""
+    where = f"rack{rack}/{place}"
+    if options.shaping != "interface":
+        set_value(lab, where, "rate", rate)
+        return
+    set_value(lab, where, "rx_rate", rate)
+    name = lab.truth().groups[rack].hosts[place]
+    own, queue = parse_rate_bytes_per_s(rate), read_queue(options.queue)
+    tbf = (
+        f"tbf rate {round(own * 8)}bit burst {GSO_BYTES_MAX} limit {queue.at_rate_bytes(own) + GSO_BYTES_MAX}"
+    )
+    argv = [
+        "tc",
+        "-n",
+        lab.host(name).target,
+        "qdisc",
+        "replace",
+        "dev",
+        HOST_INTERFACE,
+        "root",
+        *tbf.split(),
+    ]
+    subprocess.run(argv, check=True, timeout=20)
 
 
 def bound_s(capacity: Capacity, size_bytes: int) -> float:
@@ -202,14 +232,16 @@ def main() -> None:
     parser.add_argument("--rate", default="50Mbit/s", help="of a host, and of an uplink of four")
     parser.add_argument("--half", default="25Mbit/s", help="the slow ones of the uneven fleet")
     parser.add_argument("--native", action="store_true", help="also Gloo's own collectives of the racks")
+    parser.add_argument("--queue", default="1000 packets", help="of hosts and uplinks, as in a lab's spec")
     parser.add_argument(
-        "--queue", default="", help="of hosts and uplinks, as in a lab's spec (20 ms without)"
+        "--shaping", default="interface", help="where hosts are held back: interface or fabric"
     )
+    parser.add_argument("--congestion", default="reno", help="congestion control of the hosts")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    queue = options.queue or "20ms"
     heading(
-        f"All-reduce in a job: 16 hosts of {options.rate} in 4 racks, 4:1 uplinks, {options.fleet}, queues {queue}"
+        f"All-reduce in a job: 16 hosts of {options.rate} in 4 racks, 4:1 uplinks, {options.fleet}, shaped by "
+        f"{options.shaping}, queues of {options.queue}, {options.congestion}"
     )
     began = time.monotonic()
     ratios = []

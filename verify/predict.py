@@ -17,8 +17,8 @@ from netprobe.plan.costs.rough_times import RoughTimes
 from netprobe.plan.order.link_costs import links_of
 from netprobe.plan.order.strategies import objective_of, strategy_of
 from netprobe.plan.schedule.builders import build
-from netprobe.plan.simulate import Job, simulate
-from netprobe.plan.simulate.simulate import interval_s
+from netprobe.plan.simulate import Job
+from netprobe.plan.simulate.simulate import interval_s, predicted_s
 
 
 class Predictor(Protocol):
@@ -86,7 +86,7 @@ class ByCapacity:
     def costs(self, orders: Sequence[Sequence[int]] | RankOrders) -> NDArray[np.float64]:
         """Seconds (K,) of orders (K, N), all of the same hosts."""
         rows = self._place[np.asarray(orders, dtype=np.intp)].tolist()
-        return np.array([simulate(self._network, [self._job(row)]).time_s for row in rows])
+        return np.array([predicted_s(self._network, self._job(row)) for row in rows])
 
     def interval(self, order: Sequence[int]) -> tuple[float, float | None]:
         """The least and the most seconds that the capacities allow for an order: both ends of what was measured.

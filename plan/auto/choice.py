@@ -30,9 +30,10 @@ from netprobe.plan.auto.predicting import (
     prediction_of,
     rough_s,
     run_of,
+    shares_of,
     surely_faster,
 )
-from netprobe.plan.simulate.simulate import Simulation
+from netprobe.plan.simulate.simulate import Shares, Simulation
 
 BASELINES = ("chunked-ring", "halving-doubling")
 CLOSE = 0.02
@@ -89,6 +90,8 @@ class Chooser:
     _rough: dict[tuple[Candidate, int], float] = field(default_factory=dict)
     _roughly: bool = False
     """Whether rough times are enough: while `ranges` looks for who wins where."""
+    _shares: dict[tuple[Candidate, int] | str, Shares] = field(default_factory=dict)
+    """What uneven sharing costs, of a candidate at a size; of a label while `ranges` looks."""
     _intervals: dict[tuple[Candidate, int], Interval] = field(default_factory=dict)
     _latencies: dict[tuple[Candidate, int], float] = field(default_factory=dict)
     _sure: dict[tuple[Candidate, Candidate, int], bool] = field(default_factory=dict)
@@ -164,7 +167,7 @@ class Chooser:
             ):
                 row = Tried(candidate=one, prediction=self._prediction(one, size))
             elif key in self._runs or key in self._rough:
-                time_s = self._runs[key].time_s if key in self._runs else self._rough[key]
+                time_s = self.time_s(one, size) if key in self._runs else self._rough[key]
                 row = Tried(candidate=one, prediction=None, time_s=time_s)
             else:
                 row = Tried(candidate=one, prediction=None, at_least_s=self.bound_s(one, size))
@@ -260,10 +263,19 @@ class Chooser:
 
     def time_s(self, candidate: Candidate, size_bytes: int) -> float:
         """Seconds by the capacities as read; a few percent off while sizes are looked through."""
-        key = (candidate, size_bytes)
+        key, shares = (candidate, size_bytes), self._shares_of(candidate, size_bytes).median
         if self._roughly and key not in self._runs and has_rough(candidate, size_bytes):
-            return self.rough_s(candidate, size_bytes)
-        return self._run(candidate, size_bytes).time_s
+            return self.rough_s(candidate, size_bytes) * shares
+        return self._run(candidate, size_bytes).time_s * shares
+
+    def _shares_of(self, candidate: Candidate, size_bytes: int) -> Shares:
+        """Of one size, or, while sizes are looked through, of whichever was the first."""
+        key: tuple[Candidate, int] | str = (candidate, size_bytes)
+        if self._roughly and key not in self._shares:
+            key = candidate.label
+        if key not in self._shares:
+            self._shares[key] = shares_of(self.known, candidate, size_bytes)
+        return self._shares[key]
 
     def _run(self, candidate: Candidate, size_bytes: int) -> Simulation:
         key = (candidate, size_bytes)
@@ -296,11 +308,12 @@ class Chooser:
         """The interval that the capacities leave."""
         key = (candidate, size_bytes)
         if key not in self._intervals:
-            time_s = self.time_s(candidate, size_bytes)
+            shares = self._shares_of(candidate, size_bytes)
+            time_s = self.time_s(candidate, size_bytes) / shares.median
             bound = self.bound_s(candidate, size_bytes)
             self.simulated += 2 * _transfers(candidate, size_bytes)
             self._intervals[key] = interval_of(
-                self.known, candidate, size_bytes, time_s, bound, self._rough.get(key)
+                self.known, candidate, size_bytes, time_s, bound, self._rough.get(key), shares
             )
         return self._intervals[key]
 

@@ -11,7 +11,17 @@ from netprobe.plan.auto.candidates import Candidate
 from netprobe.plan.auto.known import KnownNetwork
 from netprobe.plan.schedule.schedule import Schedule
 from netprobe.plan.simulate.fair import Floats
-from netprobe.plan.simulate.simulate import Job, Simulation, has_end, joined, least_s, loads, simulate
+from netprobe.plan.simulate.simulate import (
+    Job,
+    Shares,
+    Simulation,
+    has_end,
+    joined,
+    least_s,
+    loads,
+    simulate,
+    uneven_shares,
+)
 
 BOUND = 0.97
 """The simulator is within so much of every event, and so a bound counts only so much."""
@@ -29,7 +39,7 @@ class Interval:
     low_s: float
     high_s: float | None
     ends: tuple[float, float] | None = None
-    """At the upper and at the lower ends of all capacities, where they have any."""
+    """At the upper and at the lower ends of all capacities, where they have any, and with the median of uneven shares."""
 
     def is_narrow(self, share: float) -> bool:
         """Whether its ends are within so much of each other."""
@@ -55,7 +65,14 @@ class Tried:
 
 def time_of(known: KnownNetwork, candidate: Candidate, size_bytes: int) -> float:
     """Seconds that a buffer of ``size_bytes`` takes."""
-    return run_of(known, candidate, size_bytes).time_s
+    return run_of(known, candidate, size_bytes).time_s * shares_of(known, candidate, size_bytes).median
+
+
+def shares_of(known: KnownNetwork, candidate: Candidate, size_bytes: int) -> Shares:
+    """What it costs a candidate that connections share unevenly."""
+    if not known.network.unevenness:
+        return Shares()
+    return uneven_shares(known.network, _job(candidate, size_bytes))
 
 
 def has_rough(candidate: Candidate, size_bytes: int) -> bool:
@@ -84,19 +101,23 @@ def interval_of(
     time_s: float | None = None,
     at_least_s: float | None = None,
     rough: float | None = None,
+    shares: Shares | None = None,
 ) -> Interval:
     """The same with what the capacities leave unknown. Above `PACKET_BYTES` latencies alone give no upper bound.
 
     ``time_s`` is that of `run_of`, where it is known; ``at_least_s`` a lower bound, and ``rough`` the seconds
     of `rough_s`, where they are. The ends are as far off it as those of rough runs are off a rough one: their errors
-    have the same sign.
+    have the same sign. All are times what ``shares`` says (`shares_of`).
     """
     network = known.network
+    shares = shares_of(known, candidate, size_bytes) if shares is None else shares
     middle = run_of(known, candidate, size_bytes).time_s if time_s is None else time_s
     if not known.decides(size_bytes):
         return Interval(time_s=middle, low_s=middle, high_s=None)
     if network.certain:
-        return Interval(time_s=middle, low_s=middle, high_s=middle)
+        time_s = middle * shares.median
+        ends = (time_s, time_s) if network.unevenness else None
+        return Interval(time_s=time_s, low_s=middle * shares.least, high_s=middle * shares.most, ends=ends)
     least = middle if at_least_s is None else at_least_s
     if rough is None:
         full = not has_rough(candidate, size_bytes)
@@ -107,10 +128,10 @@ def interval_of(
     )
     bounded = has_end(network, _job(candidate, size_bytes))
     return Interval(
-        time_s=middle,
-        low_s=min(fast, slow, middle),
-        high_s=max(fast, slow, middle) if bounded else None,
-        ends=(fast, slow),
+        time_s=middle * shares.median,
+        low_s=min(fast, slow, middle) * shares.least,
+        high_s=max(fast, slow, middle) * shares.most if bounded else None,
+        ends=(fast * shares.median, slow * shares.median),
     )
 
 
@@ -189,7 +210,7 @@ def prediction_of(
     busiest = run.busiest
     return Prediction(
         size_bytes=size_bytes,
-        time_s=run.time_s,
+        time_s=interval.time_s,
         low_s=None if exact else interval.low_s,
         high_s=None if exact else interval.high_s,
         basis=known.basis,

@@ -66,8 +66,9 @@ def run_compiled(kernel: Callable[..., Any], network: Network, work: Work, merge
         passed = np.full((len(passed), 1), resources, np.int64)
     ends, carried = np.full(count, np.nan), np.zeros(resources + 1)
     size = (work.boundaries[program.last] - work.boundaries[program.first]).astype(np.float64)
+    weight = np.ones(count) if work.weight is None else np.ascontiguousarray(work.weight, dtype=np.float64)
     ended = kernel(
-        actions, state, size, ends, carried, _flat(network.alpha_s), _flat(network.stream), passed,
+        actions, state, size, weight, ends, carried, _flat(network.alpha_s), _flat(network.stream), passed,
         np.ascontiguousarray(network.capacity, dtype=np.float64), float(merge_s), float(work.release_s),
     )  # fmt: skip
     if not ended:

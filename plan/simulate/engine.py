@@ -35,6 +35,8 @@ class Work:
     boundaries: NDArray[np.int64]
     release_s: float = 0.0
     lockstep: bool = False
+    weight: Floats | None = None
+    """Of each action's message where it shares a resource; 1 without."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -95,6 +97,7 @@ class Engine:
         )
         self.most = np.array([min(rate, network.stream[s, d]) for s, d, rate in background], dtype=np.float64)
         self.remaining = np.full(len(background), np.inf)
+        self.weight = np.ones(len(background))
         self.background = len(background)
         self.starting: list[tuple[int, int, float]] = []
         self.lag = np.zeros(len(background))
@@ -181,7 +184,7 @@ class Engine:
         """The messages that leave now become flows; those without bytes have left at once."""
         while self.starting:
             starting, self.starting = self.starting, []
-            rows, most, remaining, lag = [], [], [], []
+            rows, most, remaining, lag, weight = [], [], [], [], []
             for number, action, when in starting:
                 state = self.state[number]
                 size = state.size[action]
@@ -193,6 +196,7 @@ class Engine:
                 most.append(self.network.stream[src, dst])
                 remaining.append(float(size))
                 lag.append(self.now - when)
+                weight.append(state.weight[action])
                 self.flow_work.append(number)
                 self.flow_action.append(action)
             if rows:
@@ -200,6 +204,7 @@ class Engine:
                 self.most = np.concatenate([self.most, most])
                 self.remaining = np.concatenate([self.remaining, remaining])
                 self.lag = np.concatenate([self.lag, lag])
+                self.weight = np.concatenate([self.weight, weight])
             self._events()
 
     def _left(self, number: int, action: int, when: float) -> None:
@@ -218,7 +223,7 @@ class Engine:
 
     def _advance(self) -> None:
         """To the next event: the first end of a flow, or the first arrival."""
-        rates = fair_rates(self.passed, self.network.capacity, self.most)
+        rates = fair_rates(self.passed, self.network.capacity, self.most, self.weight)
         used = np.where(np.isinf(rates), 0.0, rates)
         if self.lag.any():
             self.remaining = np.maximum(self.remaining - used * self.lag, 0.0)
@@ -258,6 +263,7 @@ class Engine:
         self.flow_action = [self.flow_action[p] for p in kept]
         self.passed, self.most = self.passed[~ended], self.most[~ended]
         self.remaining, self.lag = self.remaining[~ended], self.lag[~ended]
+        self.weight = self.weight[~ended]
         for when, number, action in done:
             self._left(number, action, when)
 
@@ -275,6 +281,7 @@ class _State:
         for other, action in zip(later.tolist(), program.after.tolist()):
             self.then[action].append(other)
         self.size = (work.boundaries[program.last] - work.boundaries[program.first]).tolist()
+        self.weight = [1.0] * len(program) if work.weight is None else work.weight.tolist()
         self.arrived = [False] * len(program)
         self.ready_cause = [NOTHING] * len(program)
         peer = np.maximum(program.peer, 0)

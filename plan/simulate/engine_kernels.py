@@ -201,7 +201,9 @@ def share_out(
     lowest: Floats,
     taken: Floats,
     least: Floats,
-    count: Ints,
+    count: Floats,
+    weight: Floats,
+    gone: Floats,
     open_: Ints,
 ) -> None:
     """Max-min fair ``rates`` of the first ``flows`` rows of ``passed`` (F, K), as `fair_rates` has them."""
@@ -212,19 +214,19 @@ def share_out(
     for flow in range(flows):
         open_[flow] = flow
         for slot in range(slots):
-            count[passed[flow, slot]] += 1
+            count[passed[flow, slot]] += weight[flow]
     size = flows
     while size:
         for one in range(none):
             share[one] = max(left[one], 0.0) / count[one] if count[one] > 0 else np.inf
-            lowest[one], taken[one] = np.inf, 0.0
-        share[none], lowest[none], taken[none] = np.inf, np.inf, 0.0
+            lowest[one], taken[one], gone[one] = np.inf, 0.0, 0.0
+        share[none], lowest[none], taken[none], gone[none] = np.inf, np.inf, 0.0, 0.0
         for at in range(size):
             flow = open_[at]
             low = share[passed[flow, 0]]
             for slot in range(1, slots):
                 low = min(low, share[passed[flow, slot]])
-            low = min(low, most[flow])
+            low = min(low, most[flow] / weight[flow])
             least[flow] = low
             for slot in range(slots):
                 one = passed[flow, slot]
@@ -232,7 +234,7 @@ def share_out(
         kept = 0
         for at in range(size):
             flow = open_[at]
-            ends = least[flow] >= most[flow]
+            ends = least[flow] >= most[flow] / weight[flow]
             for slot in range(slots):
                 one = passed[flow, slot]
                 if share[one] < np.inf and lowest[one] * NEAR >= share[one]:
@@ -241,17 +243,18 @@ def share_out(
                 open_[kept] = flow
                 kept += 1
                 continue
-            rates[flow] = least[flow]
+            rates[flow] = least[flow] * weight[flow]
             for slot in range(slots):
                 one = passed[flow, slot]
-                count[one] -= 1
-                taken[one] += 0.0 if least[flow] == np.inf else least[flow]
+                gone[one] += weight[flow]
+                taken[one] += 0.0 if rates[flow] == np.inf else rates[flow]
         if kept == size:
             # Nothing fills: the rest is limited by nothing.
             for at in range(size):
-                rates[open_[at]] = least[open_[at]]
+                rates[open_[at]] = least[open_[at]] * weight[open_[at]]
             return
         for one in range(none + 1):
+            count[one] -= gone[one]
             left[one] -= taken[one]
         size = kept
 
@@ -260,6 +263,7 @@ def run_events(
     actions: Actions,
     state: State,
     size: Floats,
+    weight: Floats,
     end_s: Floats,
     carried: Floats,
     alpha: Floats,
@@ -271,8 +275,9 @@ def run_events(
 ) -> bool:
     """All actions to their ends; False where some wait for ever. The heap holds the release.
 
-    ``size`` (A,) are bytes of sends; ``alpha`` and ``stream`` (N * N,) and ``passed`` (N * N, K), with R where there
-    are fewer than K, are of pairs of hosts; ``capacity`` is (R,), and ``carried`` (R + 1,) is filled.
+    ``size`` (A,) are bytes of sends, ``weight`` (A,) what each counts where flows share; ``alpha`` and ``stream``
+    (N * N,) and ``passed`` (N * N, K), with R where there are fewer than K, are of pairs of hosts; ``capacity`` is
+    (R,), and ``carried`` (R + 1,) is filled.
     """
     most_flows, slots, none = len(state.busy), passed.shape[1], len(capacity)
     counts = state.counts
@@ -283,7 +288,8 @@ def run_events(
     rates, least, open_ = np.zeros(most_flows), np.zeros(most_flows), np.zeros(most_flows, np.int64)
     takes, ended = np.zeros(most_flows), np.zeros(most_flows, np.int64)
     left, share, lowest = np.zeros(none + 1), np.zeros(none + 1), np.zeros(none + 1)
-    taken, through, count = np.zeros(none + 1), np.zeros(none + 1), np.zeros(none + 1, np.int64)
+    taken, through, count = np.zeros(none + 1), np.zeros(none + 1), np.zeros(none + 1)
+    part, gone_parts = np.zeros(most_flows), np.zeros(none + 1)
     leaving, leaving_when = np.zeros(most_flows, np.int64), np.zeros(most_flows)
     batch, batch_when = np.zeros(len(state.starting), np.int64), np.zeros(len(state.starting))
     now = 0.0
@@ -303,6 +309,7 @@ def run_events(
                 for slot in range(slots):
                     own[flow, slot] = passed[pair, slot]
                 most[flow], remaining[flow], lag[flow] = stream[pair], size[action], now - when
+                part[flow] = weight[action]
                 state.flow[flow] = action
                 counts[FLOWS] = flow + 1
             take_arrivals(actions, state, end_s, start_when, heap_when, now + merge_s)
@@ -311,7 +318,22 @@ def run_events(
         flows = counts[FLOWS]
         if not flows and not counts[HEAP]:
             return False
-        share_out(flows, own, capacity, most, rates, left, share, lowest, taken, least, count, open_)
+        share_out(
+            flows,
+            own,
+            capacity,
+            most,
+            rates,
+            left,
+            share,
+            lowest,
+            taken,
+            least,
+            count,
+            part,
+            gone_parts,
+            open_,
+        )
         late = False
         for flow in range(flows):
             late = late or lag[flow] != 0
@@ -354,6 +376,7 @@ def run_events(
             for slot in range(slots):
                 own[kept, slot] = own[flow, slot]
             most[kept], remaining[kept], lag[kept] = most[flow], remaining[flow], lag[flow]
+            part[kept] = part[flow]
             state.flow[kept] = state.flow[flow]
             kept += 1
         counts[FLOWS] = kept

@@ -13,11 +13,14 @@ Floats = NDArray[np.float64]
 _NEAR = 1 + 1e-12
 
 
-def fair_rates(passed: NDArray[np.intp], capacity: Floats, most: Floats) -> Floats:
+def fair_rates(
+    passed: NDArray[np.intp], capacity: Floats, most: Floats, weight: Floats | None = None
+) -> Floats:
     """Rates (F,) of flows that pass the resources ``passed`` (F, K), -1 where there are fewer than K.
 
     ``capacity`` (R,) is what each resource carries, ``most`` (F,) what a flow takes at most; any unit, above 0,
-    inf where nothing limits. A flow that nothing limits has the rate inf.
+    inf where nothing limits. A flow that nothing limits has the rate inf. Where several share a resource each gets
+    what its ``weight`` (F,), above 0, says; 1 where there are none.
     """
     flows, slots = passed.shape
     if not slots:
@@ -26,8 +29,9 @@ def fair_rates(passed: NDArray[np.intp], capacity: Floats, most: Floats) -> Floa
     none = len(capacity)
     left = np.append(capacity.astype(np.float64), np.inf)
     own = np.where(passed < 0, none, passed)
-    limit, open_ = most, np.arange(flows)
-    count = np.bincount(own.ravel(), minlength=none + 1)
+    part = np.ones(flows) if weight is None else weight
+    limit, open_ = most / part, np.arange(flows)
+    count = np.bincount(own.ravel(), np.repeat(part, slots), minlength=none + 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         while len(open_):
             share = np.where(count > 0, np.maximum(left, 0.0) / count, np.inf)
@@ -39,12 +43,13 @@ def fair_rates(passed: NDArray[np.intp], capacity: Floats, most: Floats) -> Floa
             full = (lowest * _NEAR >= share) & (share < np.inf)
             ends = full[own].any(axis=1) | (least >= limit)
             if ends.all():
-                rates[open_] = least
+                rates[open_] = least * part
                 break
-            rates[open_[ends]] = least[ends]
-            gone, taken = own[ends].ravel(), np.where(np.isinf(least[ends]), 0.0, least[ends])
-            count -= np.bincount(gone, minlength=none + 1)
+            reached = least[ends] * part[ends]
+            rates[open_[ends]] = reached
+            gone, taken = own[ends].ravel(), np.where(np.isinf(reached), 0.0, reached)
+            count -= np.bincount(gone, np.repeat(part[ends], slots), minlength=none + 1)
             left -= np.bincount(gone, np.repeat(taken, slots), minlength=none + 1)
             keeps = ~ends
-            open_, own, limit = open_[keeps], own[keeps], limit[keeps]
+            open_, own, limit, part = open_[keeps], own[keeps], limit[keeps], part[keeps]
     return rates

@@ -17,6 +17,8 @@ EQUAL = 0.05
 """Resources of a kind within so much of their median count as equal: no test of a second distinguishes them."""
 LEAST_BYTES_PER_S = 1.0
 """What carries less is taken to carry nothing that was measured."""
+MOST_UNEVEN = 1.0
+"""A larger reading is a fault of single flows and no sharing."""
 CERTAIN = frozenset({"itself", "one_of"})
 """Limits that make a reading a capacity; with others it is the least that the resource carries."""
 
@@ -42,6 +44,8 @@ class Network:
     high: Floats
     group_of: tuple[str, ...] = ()
     """Id of each host's group, where groups are known."""
+    unevenness: float = 0.0
+    """How unevenly connections share what they pass: the standard deviation of the logarithm of what each gets."""
     _index: dict[str, int] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -70,6 +74,7 @@ class Network:
         return Network(
             hosts=self.hosts, alpha_s=self.alpha_s, resources=self.resources, capacity=capacity,
             passed=self.passed, stream=self.stream, low=self.low, high=self.high, group_of=self.group_of,
+            unevenness=self.unevenness,
         )  # fmt: skip
 
     @property
@@ -126,7 +131,29 @@ def network_of(
         low=_ends(names, values, read, low=True),
         high=_ends(names, values, read, low=False),
         group_of=tuple(ids[name] for name in hosts),
+        unevenness=unevenness_of(capacity),
     )
+
+
+def unevenness_of(capacity: Capacity) -> float:
+    """How unevenly flows shared the uplinks that limited them: standard deviation of ln(goodput), of one connection.
+
+    From the tests of uplinks whose limit they were, 0 where there is none. TCP shares evenly in the long run at best:
+    what a test of a second sees, messages of a second will.
+    """
+    squares, degrees = 0.0, 0
+    for one in capacity.resources:
+        if one.kind not in ("group_up", "group_down") or one.limited_by not in CERTAIN:
+            continue
+        for number in one.tests:
+            flows = [flow for flow in capacity.tests[number].flows if flow.bytes_per_s]
+            if len(flows) > 1:
+                logs = np.log([flow.bytes_per_s or 1.0 for flow in flows])
+                squares += float(
+                    np.mean([flow.streams for flow in flows]) * ((logs - logs.mean()) ** 2).sum()
+                )
+                degrees += len(flows) - 1
+    return min(MOST_UNEVEN, float(np.sqrt(squares / degrees))) if degrees else 0.0
 
 
 def _between(

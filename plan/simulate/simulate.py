@@ -26,6 +26,13 @@ MERGE_SHARE, MANY_TRANSFERS = 1e-3, 1_000_000
 transfers."""
 
 
+DRAWS = 5
+"""Of uneven shares, for their median: odd."""
+COARSE_TRANSFERS, COARSE_MERGE = 600, 5e-3
+"""How coarse a schedule is simulated for what uneven shares cost: so many transfers, ends within this share of the
+least time one event."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Job:
     """A collective to run: ``order[rank]`` is a host (name), ``size_bytes`` the buffer on each rank."""
@@ -82,18 +89,22 @@ def simulate(
     timeline: bool = False,
     merge_s: float | None = None,
     compiled: bool | None = None,
+    draw: int | None = None,
 ) -> Simulation:
     """Run ``jobs`` at once on ``network``. Raises InputError for hosts that it does not have, and for a negative size.
 
     ``exact`` (default: up to EXACT_TRANSFERS transfers) simulates every event; otherwise blocks of one template are
     joined and events nearer than ``merge_s`` (default: a thousandth of the least possible time) are one. ``compiled``
     (default: where numba is installed and there is enough to do) makes no difference to what comes out.
+    ``draw``, a seed, lets connections share as unevenly as the network says, and not evenly.
     """
     if not jobs:
         raise InputError("nothing to simulate: no job")
     total = sum(len(job.schedule.expanded()) for job in jobs)
     exact = total <= EXACT_TRANSFERS and merge_s is None if exact is None else exact
     works = [_work(network, job, exact) for job in jobs]
+    if draw is not None and network.unevenness:
+        works = [_unevenly(work, network.unevenness, draw, number) for number, work in enumerate(works)]
     flows = [(network.index(f.src), network.index(f.dst), f.bytes_per_s) for f in background]
     if exact:
         merge_s = 0.0
@@ -125,14 +136,65 @@ def interval_s(network: Network, job: Job) -> tuple[float, float | None, float |
     """Seconds of a job: by the capacities as read, at their upper ends, at their lower ends.
 
     The upper end of a resource that is only known to carry at least so much is unlimited, so that the low time is
-    what its true capacity can at best give. None twice where every capacity is certain; the high time alone is None
-    where the job's bytes pass what has no lower end.
+    what its true capacity can at best give. None twice where every capacity is certain, and sharing even; the high time
+    alone is None where the job's bytes pass what has no lower end. All are times what `uneven_shares` says.
     """
-    middle = simulate(network, [job]).time_s
+    even = simulate(network, [job]).time_s
+    shares = uneven_shares(network, job)
+    middle = even * shares.median
     if network.certain:
-        return middle, None, None
+        return (
+            (middle, even * shares.least, even * shares.most) if network.unevenness else (middle, None, None)
+        )
     ends = [simulate(one, [job]).time_s for one in (network.with_capacity(network.high), network.slowest())]
-    return middle, min(*ends, middle), max(*ends, middle) if has_end(network, job) else None
+    low, high = min(*ends, even) * shares.least, max(*ends, even) * shares.most
+    return middle, low, high if has_end(network, job) else None
+
+
+def predicted_s(network: Network, job: Job) -> float:
+    """Seconds of a job by the capacities as read, and with shares as uneven as the network's are."""
+    return simulate(network, [job]).time_s * uneven_shares(network, job).median
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shares:
+    """Times where connections share unevenly, over the time where they share evenly: of several draws."""
+
+    median: float = 1.0
+    least: float = 1.0
+    most: float = 1.0
+
+
+def uneven_shares(network: Network, job: Job) -> Shares:
+    """What sharing as unevenly as the network's connections do costs a job: of DRAWS draws, 1 and more.
+
+    A connection gets so many times its even share, in all of a run; the logarithm is normal, its standard deviation the
+    network's ``unevenness``. Who gets less is late, those who wait for it leave what they have unused, and what they
+    send later meets what the others send. Neighbouring blocks are joined, since only the ratio is wanted.
+    """
+    if not network.unevenness or not job.size_bytes:
+        return Shares()
+    coarse = replace(job, schedule=joined(job.schedule, COARSE_TRANSFERS))
+    merge_s = COARSE_MERGE * least_s(network, coarse)
+    even = simulate(network, [coarse], merge_s=merge_s).time_s
+    if not even:
+        return Shares()
+    found = sorted(
+        simulate(network, [coarse], merge_s=merge_s, draw=draw).time_s / even for draw in range(DRAWS)
+    )
+    low, middle, high = (max(1.0, one) for one in (found[0], found[len(found) // 2], found[-1]))
+    return Shares(median=middle, least=low, most=high)
+
+
+def _unevenly(work: Work, unevenness: float, draw: int, number: int) -> Work:
+    """The same with a weight of its own for each connection."""
+    program = work.program
+    key = (
+        program.rank_of() * program.ranks + np.maximum(program.peer, 0)
+    ) * program.channels + program.channel
+    found, place = np.unique(key, return_inverse=True)
+    drawn = np.random.default_rng([draw, number]).normal(0.0, unevenness, len(found))
+    return replace(work, weight=np.exp(drawn)[place.ravel()])
 
 
 def least_s(network: Network, job: Job) -> float:
