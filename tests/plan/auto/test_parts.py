@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,6 +30,7 @@ from netprobe.plan.auto.predicting import (
     prediction_of,
     rough_s,
     run_of,
+    time_of,
 )
 from netprobe.plan.schedule.schedule import REDUCE
 from netprobe.plan.simulate.network import network_of
@@ -187,10 +189,30 @@ def test_a_prediction_says_its_ends_what_is_busiest_and_what_goes_where() -> Non
     given = prediction_of(
         known, ring, 40_000_000, run_of(known, ring, 4), Interval(time_s=1.0, low_s=0.5, high_s=3.0)
     )
-    assert given.time_s == run_of(known, ring, 4).time_s and (given.low_s, given.high_s) == (0.5, 3.0)
+    assert (given.time_s, given.low_s, given.high_s) == (1.0, 0.5, 3.0)
+    assert given.utilisation == pytest.approx(run_of(known, ring, 4).busiest[1])  # type: ignore[index]
     latency = known_network(made_map([2, 2]), HOSTS[:4])
     open_ = interval_of(latency, ring, 10**6)
     assert open_.high_s is None and open_.low_s == open_.time_s
+
+
+def test_candidates_are_predicted_with_uneven_shares_where_the_network_is_uneven() -> None:
+    map_ = made_map([4, 4])
+    order = tuple(host.name for host in map_.hosts)
+    even = known_network(map_, order, made_capacity(map_, uplink=1e7))
+    known = replace(even, network=replace(even.network, unevenness=0.7))
+    size = 40_000_000
+    ring = Candidate(algorithm="chunked-ring", order=order)
+    exchange = Candidate(algorithm="flat", order=order)
+    assert time_of(known, ring, size) == time_of(even, ring, size)
+    assert time_of(known, exchange, size) > 1.05 * time_of(even, exchange, size)
+    for one in (ring, exchange):
+        interval, said = interval_of(known, one, size), prediction_of(known, one, size)
+        assert interval.time_s == said.time_s == time_of(known, one, size)
+        assert interval.low_s <= interval.time_s <= (interval.high_s or 0.0)
+    chooser = Chooser(known=known, candidates=[ring, exchange])
+    assert chooser.time_s(exchange, size) == time_of(known, exchange, size)
+    assert chooser.interval(exchange, size) == interval_of(known, exchange, size)
 
 
 def test_bounds_and_rough_times_lie_where_they_should() -> None:
