@@ -19,8 +19,8 @@ from netprobe.core.documents.capacity import Capacity
 from netprobe.core.documents.map import Map
 from netprobe.pipeline import map_scan
 from netprobe.pipeline.planning.plan_auto import AutoPlanned, AutoRequest, plan_auto
-from netprobe.plan.auto.candidates import Candidate
-from netprobe.plan.auto.choice import CLOSE, distinct
+from netprobe.plan.auto.candidates import Candidate, distinct
+from netprobe.plan.auto.choice import CLOSE
 from netprobe.plan.auto.known import KnownNetwork, known_network
 from netprobe.plan.auto.predicting import bound_s, latency_of, time_of
 

@@ -31,6 +31,10 @@ TREES = frozenset({"double-binary-tree", "nccl-tree"})
 TREE_CHUNKS = (4 * CHUNK_BYTES, 16 * CHUNK_BYTES)
 GIVEN = "original"
 """The name of the original order."""
+MOST_PIECES, COARSE_PIECES = 512, 128
+"""Chunks that a choice is made among; and where only the sizes at which it changes are looked for."""
+MANY_HOSTS = 64
+"""Above so many hosts there are fewer chunks to choose among."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,3 +203,34 @@ def with_shares(
             total += part * min(known) if known and len(group.hosts) > 1 else math.inf
         uplinks.append(total if len(groups) > 1 else math.inf)
     return Groups(name=name, ranks=ranks, shares=master_shares(ranks, own, uplinks, SHARES_SLACK))
+
+
+def distinct(
+    candidates: Sequence[Candidate], size_bytes: int, keep: Sequence[Candidate] = ()
+) -> list[Candidate]:
+    """Each schedule of a size once: chunk sizes that cut it into equally many count once, too small ones not at all."""
+    made: dict[tuple[object, ...], Candidate] = {}
+    for one in (*keep, *candidates):
+        pieces = one.pieces(size_bytes)
+        if pieces > _most(MOST_PIECES, len(one.order)) and one not in keep:
+            continue
+        made.setdefault((one.algorithm, one.order, one.groups, pieces, one.channels), one)
+    return list(made.values())
+
+
+def coarse(candidates: Sequence[Candidate], size_bytes: int) -> list[Candidate]:
+    """Of each label those that cut a buffer into few pieces: fewer than COARSE_PIECES, or the fewest there are."""
+    least: dict[str, int] = {}
+    for one in candidates:
+        pieces = one.pieces(size_bytes)
+        least[one.label] = min(pieces, least.get(one.label, pieces))
+    return [
+        one
+        for one in candidates
+        if one.pieces(size_bytes) <= max(_most(COARSE_PIECES, len(one.order)), least[one.label])
+    ]
+
+
+def _most(pieces: int, hosts: int) -> int:
+    """Chunks to choose among: fewer for more than MANY_HOSTS, so that transfers do not grow with their number."""
+    return max(hosts, min(pieces, pieces * MANY_HOSTS // hosts)) if hosts > MANY_HOSTS else pieces

@@ -16,7 +16,7 @@ from typing import Literal
 
 from netprobe.core.documents.schedule_plan import Prediction
 from netprobe.core.errors import InputError
-from netprobe.plan.auto.candidates import GIVEN, Candidate
+from netprobe.plan.auto.candidates import GIVEN, MANY_HOSTS, Candidate, coarse, distinct
 from netprobe.plan.auto.known import PACKET_BYTES, KnownNetwork
 from netprobe.plan.auto.predicting import (
     BOUND,
@@ -42,12 +42,10 @@ LEAST_BYTES, MOST_BYTES = 1_000, 1_000_000_000
 GRID = tuple(round(10 ** (3 + i / 2)) for i in range(13))
 HOLDS = 0.05
 """From one size to the next a choice is kept unless another is faster by more than this share."""
-MOST_PIECES, COARSE_PIECES = 512, 128
-"""Chunks that a choice is made among; and where only the sizes at which it changes are looked for."""
 WITHIN = 1.1
 """A size at which the winner changes is found within a tenth."""
-MANY_HOSTS, WITHIN_MANY = 64, 1.5
-"""Above so many hosts only every second size is looked at, and where the winner changes is found within a half."""
+WITHIN_MANY = 1.5
+"""Above MANY_HOSTS only every second size is looked at, and where the winner changes is found within a half."""
 MOST_SIMULATED = 10_000_000
 """Transfers that are simulated while sizes are looked through, half of them below the size of the plan and half above:
 the sizes beyond are left out, and said to be. 64 hosts need a fifth of it, with capacities that all differ."""
@@ -356,37 +354,6 @@ class Chooser:
             for one in among
             if one.algorithm in BASELINES and one.order_name == GIVEN and one.channels == 1
         ]
-
-
-def distinct(
-    candidates: Sequence[Candidate], size_bytes: int, keep: Sequence[Candidate] = ()
-) -> list[Candidate]:
-    """Each schedule of a size once: chunk sizes that cut it into equally many count once, too small ones not at all."""
-    made: dict[tuple[object, ...], Candidate] = {}
-    for one in (*keep, *candidates):
-        pieces = one.pieces(size_bytes)
-        if pieces > _most(MOST_PIECES, len(one.order)) and one not in keep:
-            continue
-        made.setdefault((one.algorithm, one.order, one.groups, pieces, one.channels), one)
-    return list(made.values())
-
-
-def coarse(candidates: Sequence[Candidate], size_bytes: int) -> list[Candidate]:
-    """Of each label those that cut a buffer into few pieces: fewer than COARSE_PIECES, or the fewest there are."""
-    least: dict[str, int] = {}
-    for one in candidates:
-        pieces = one.pieces(size_bytes)
-        least[one.label] = min(pieces, least.get(one.label, pieces))
-    return [
-        one
-        for one in candidates
-        if one.pieces(size_bytes) <= max(_most(COARSE_PIECES, len(one.order)), least[one.label])
-    ]
-
-
-def _most(pieces: int, hosts: int) -> int:
-    """Chunks to choose among: fewer for more than MANY_HOSTS, so that transfers do not grow with their number."""
-    return max(hosts, min(pieces, pieces * MANY_HOSTS // hosts)) if hosts > MANY_HOSTS else pieces
 
 
 def _transfers(candidate: Candidate, size_bytes: int) -> int:

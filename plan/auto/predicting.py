@@ -39,7 +39,7 @@ class Interval:
     low_s: float
     high_s: float | None
     ends: tuple[float, float] | None = None
-    """At the upper and at the lower ends of all capacities, where they have any, and with the median of uneven shares."""
+    """At the upper and at the lower ends of all capacities, where they have any; the median of uneven shares."""
 
     def is_narrow(self, share: float) -> bool:
         """Whether its ends are within so much of each other."""

@@ -12,8 +12,8 @@ import pytest
 
 from netprobe.core.errors import InputError
 from netprobe.plan import Links
-from netprobe.plan.auto.candidates import GIVEN, Candidate
-from netprobe.plan.auto.choice import LEAST_BYTES, MOST_BYTES, Chooser, coarse, distinct
+from netprobe.plan.auto.candidates import GIVEN, Candidate, coarse, distinct
+from netprobe.plan.auto.choice import LEAST_BYTES, MOST_BYTES, Chooser
 from netprobe.plan.auto.known import known_network
 from netprobe.plan.auto.predicting import Interval, prediction_of
 from netprobe.plan.costs import cost_model, latency_only

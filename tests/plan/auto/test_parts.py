@@ -13,11 +13,13 @@ from netprobe.plan.auto.candidates import (
     CHUNK_BYTES,
     MOST_CHUNKS_TUNED,
     Candidate,
+    coarse,
+    distinct,
     flat_candidates,
     two_level_candidates,
     with_shares,
 )
-from netprobe.plan.auto.choice import GRID, LEAST_BYTES, MOST_BYTES, Chooser, coarse, distinct
+from netprobe.plan.auto.choice import GRID, LEAST_BYTES, MOST_BYTES, Chooser
 from netprobe.plan.auto.known import KnownNetwork, known_network, network_by
 from netprobe.plan.auto.predicting import (
     BOUND,

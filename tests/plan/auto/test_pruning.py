@@ -9,8 +9,15 @@ import pytest
 
 from netprobe.core.documents.capacity import Capacity
 from netprobe.core.documents.map import Map
-from netprobe.plan.auto.candidates import GIVEN, Candidate, flat_candidates, two_level_candidates, with_shares
-from netprobe.plan.auto.choice import BASELINES, CLOSE, Chooser, distinct
+from netprobe.plan.auto.candidates import (
+    GIVEN,
+    Candidate,
+    distinct,
+    flat_candidates,
+    two_level_candidates,
+    with_shares,
+)
+from netprobe.plan.auto.choice import BASELINES, CLOSE, Chooser
 from netprobe.plan.auto.known import known_network
 from netprobe.plan.auto.predicting import run_of
 from netprobe.plan.schedule.builders import ALGORITHMS
