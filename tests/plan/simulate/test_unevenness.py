@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from netprobe.core.documents.capacity import Capacity, CapacityTest, Resource
+from netprobe.core.documents.capacity import Capacity, CapacityTest, LimitedBy, Resource
 from netprobe.core.documents.capacity import TestedFlow as Flow
 from netprobe.core.documents.map import Group
 from netprobe.core.documents.scan import ScannedHost
@@ -86,7 +86,7 @@ def test_predictions_and_their_intervals_have_uneven_shares_in_them() -> None:
     assert low is not None and high is not None and low < even and high > even * shares.most
 
 
-def measured(rates: list[float], limited_by: str, streams: int = 1) -> Capacity:
+def measured(rates: list[float], limited_by: LimitedBy, streams: int = 1) -> Capacity:
     """Two racks of two; the flows of the one test of an uplink had ``rates``."""
     names = ["a", "b", "c", "d"]
     kinds = [("host_tx", "tx"), ("host_rx", "rx")]
