@@ -43,7 +43,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
         "plan order first --out plan2.json",
         "plan order first --algorithm halving-doubling --out hd.json",
     ),
-    "2lha": ("plan 2lha first --capacity first", "plan 2lha first --grouping nested --chunk 64KB"),
+    "2lha": ("plan 2lha first --capacity first", "plan 2lha first --grouping nested --chunk 64KiB"),
     "ds-sync": ("plan ds-sync first", "plan ds-sync first --contended group:g0"),
     "verify": ("verify first", "verify first --with mpi --out mpi.json"),
     "hostfile": ("export first", "export first --format mpich"),

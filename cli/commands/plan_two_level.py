@@ -29,7 +29,7 @@ GroupingOption = Annotated[
     ),
 ]
 ChunkOption = Annotated[
-    str, typer.Option("--chunk", metavar="SIZE", help="64KB, another size, or auto: the fastest of several.")
+    str, typer.Option("--chunk", metavar="SIZE", help="64KiB, another size, or auto: the fastest of several.")
 ]
 ChannelsOption = Annotated[
     int, typer.Option("--channels", min=1, max=64, help="Connections a pair of hosts; chunks take turns.")

@@ -25,13 +25,13 @@ CapacityOption = Annotated[
 
 
 def chunk_bytes_of(text: str) -> int | None:
-    """``64KB`` or another size; None for ``auto``. Raises InputError. 64KB is PLink's: 65,536 bytes."""
+    """A size; None for ``auto``. Raises InputError. ``64KB`` is PLink's, 65,536 bytes: 64KiB."""
     from netprobe.core.units import parse_size_bytes
     from netprobe.plan.auto.candidates import CHUNK_BYTES
 
     if text == "auto":
         return None
-    return CHUNK_BYTES if text in ("64KB", "64kB") else parse_size_bytes(text)
+    return CHUNK_BYTES if text == "64KB" else parse_size_bytes(text)
 
 
 def tried_rows(tried: Any, size_bytes: int) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from netprobe.cli.entry import run
+from netprobe.cli.options.schedules import chunk_bytes_of
 from netprobe.core.documents.document import canonical_sha256
 from netprobe.core.documents.schedule_plan import SchedulePlan
 from netprobe.pipeline import files
@@ -92,3 +93,11 @@ def test_bad_input_is_one_line_and_exit_2(
     assert run(["plan", "2lha", "map.json", "--out", "out.json", *words]) == 2
     said = capsys.readouterr().err
     assert says in said and len(said.strip().splitlines()) == 1 and not (folder / "out.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("64KiB", 65_536), ("64KB", 65_536), ("64kB", 64_000), ("1MB", 1_000_000), ("auto", None)],
+)
+def test_a_chunk_is_what_its_unit_says(text: str, size: int | None) -> None:
+    assert chunk_bytes_of(text) == size
