@@ -38,6 +38,7 @@ LABS = ("tests/integration/", "tests/repository/")
 """Their tests start labs, or look at the text of the code."""
 TIMES_AS_LONG = 4.0
 """All tests of a mutant may take so many times what they took unchanged, or --limit seconds if that is more."""
+MOST_TRACING_S = 3600.0
 LINES_A_MUTANT = 3
 """Of the difference, in the list of the survivors."""
 
@@ -68,14 +69,14 @@ class Verdict:
     cpu_s: float
 
 
-def tests_of(folder: str) -> list[str]:
+def tests_of(folder: str, *, own_alone: bool = False) -> list[str]:
     """The tests of a folder; of a part of a layer (probe/agent) also the test files elsewhere that import it.
 
     Those of a file (pipeline/planning/held_out) are its folder's, and those elsewhere that import the file.
     """
     dotted = re.compile(rf"\bnetprobe\.{folder.replace('/', '[.]')}\b")
     own = f"tests/{folder.rpartition('/')[0] if is_a_file(ROOT, folder) else folder}"
-    if "/" not in folder:
+    if "/" not in folder or own_alone:
         return [own]
     files = (path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "tests").rglob("test_*.py")))
     others = [
@@ -106,24 +107,27 @@ def copy_of_tree(to: Path) -> Path:
 class Tree:
     """A copy of the tree and a process that runs pytest there."""
 
-    def __init__(self, path: Path, folder: str) -> None:
+    def __init__(self, path: Path, folder: str, tests: list[str]) -> None:
         self.path = copy_of_tree(path)
         search = f"{path}{os.pathsep}{path / 'scripts'}"
         env = {**os.environ, "PYTHONPATH": search, "PYTHONHASHSEED": "0", "MUTANTS_OF": folder}
         self.server = subprocess.Popen(
-            [sys.executable, str(path / "scripts/mutants_server.py"), *tests_of(folder)],
+            [sys.executable, str(path / "scripts/mutants_server.py"), *tests],
             cwd=path, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
         )  # fmt: skip
 
     def pytest(
-        self, tests: list[Test] | None, most: float, change: dict[str, object] | None = None
+        self, tests: list[Test] | tuple[int, int], most: float, change: dict[str, object] | None = None
     ) -> tuple[int | None, float]:
         """The exit code of a run, stopped at the first failure (None when a test's time, or ``most``, was up), and its
-        CPU seconds. Without ``tests`` all are run, and traced."""
+        CPU seconds. A share (which, of how many) of all tests is traced."""
         assert self.server.stdin is not None and self.server.stdout is not None
-        names = None if tests is None else [test.name for test in tests]
-        seconds = {test.name: test.seconds for test in tests or ()}
-        asked = {"tests": names, "seconds": seconds, "most": most, "change": change}
+        asked: dict[str, object] = {"tests": None, "seconds": {}, "most": most, "change": change}
+        if isinstance(tests, tuple):
+            asked["share"] = tests
+        else:
+            asked["tests"] = [test.name for test in tests]
+            asked["seconds"] = {test.name: test.seconds for test in tests}
         self.server.stdin.write(json.dumps(asked) + "\n")
         answer = json.loads(self.server.stdout.readline())
         return answer["code"], float(answer["cpu_s"])
@@ -135,9 +139,9 @@ class Tree:
         self.server.wait()
 
 
-def traced(tree: Tree, folder: str) -> tuple[list[Test], float]:
-    """Every test of the folder, run once, and the CPU seconds. Raises SystemExit where they fail without any change."""
-    code, cpu_s = tree.pytest(None, 1800.0)
+def traced(tree: Tree, folder: str, share: tuple[int, int]) -> tuple[list[Test], float]:
+    """A share of the folder's tests, run once, and the CPU seconds. Raises SystemExit where one fails unchanged."""
+    code, cpu_s = tree.pytest(share, MOST_TRACING_S)
     if code != 0:
         log = (tree.path / "pytest.log").read_text()
         raise SystemExit(f"the tests of {folder} fail as they are:\n{log[-3000:]}")
@@ -234,21 +238,28 @@ def main() -> None:
     parser.add_argument(
         "--limit", type=float, default=400.0, help="seconds that all tests of a mutant may take in any case"
     )
+    parser.add_argument("--own", action="store_true", help="with the tests of the folder alone")
     asked = parser.parse_args()
     folder = asked.folder.strip("/").removesuffix(".py")
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="netprobe-mutants-") as place, contextlib.ExitStack() as stack:
         free: Queue[Tree] = Queue()
+        trees = []
         for number in range(asked.parallel):
-            tree = Tree(Path(place) / str(number) / "netprobe-tree", folder)
+            tree = Tree(
+                Path(place) / str(number) / "netprobe-tree", folder, tests_of(folder, own_alone=asked.own)
+            )
             stack.callback(tree.close)
             free.put(tree)
-        tree = free.get()
-        mutations = drawn(tree.path, folder, asked.count, asked.seed)
+            trees.append(tree)
+        mutations = drawn(trees[0].path, folder, asked.count, asked.seed)
         if not mutations:
             raise SystemExit(f"{folder} holds nothing to change")
-        tests, cpu_s = traced(tree, folder)
-        free.put(tree)
+        with ThreadPoolExecutor(asked.parallel) as pool:
+            shares = [(number, len(trees)) for number in range(len(trees))]
+            parts = list(pool.map(traced, trees, [folder] * len(trees), shares))
+        tests = [test for part, _ in parts for test in part]
+        cpu_s = sum(part_cpu_s for _, part_cpu_s in parts)
         took = sum(test.seconds for test in tests)
         about = f"{len(tests)} tests in {took:.0f} s, {cpu_s:.0f} s of CPU"
         print(f"{folder}: {about}; {len(mutations)} mutants of seed {asked.seed}", flush=True)

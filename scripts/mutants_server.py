@@ -8,8 +8,9 @@ of what an import does takes a fork of the first, which imports and collects all
 
 reads lines of JSON, ``{"tests": [...], "seconds": {test: what it took}, "most": seconds, "change": {"path", "line",
 "before", "after"}}``, and answers each with ``{"code", "cpu_s"}``: the exit code of pytest (``null`` where a test took
-far longer than before or the whole more than ``most``), and the CPU seconds it took. Without ``tests`` all are run, and
-traced. The changed file is on the disk already; ``line`` is the first of the changed function.
+far longer than before or the whole more than ``most``), and the CPU seconds it took. Without ``tests`` those of every
+n-th file are run and traced, by ``share``: [which, n]. The changed file is on the disk already; ``line`` is the first
+of the changed function.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from typing import IO, Any
 TIMES_AS_LONG, LONGER_S = 10.0, 15.0
 """A test may take so many times what it took unchanged, and so much more: a busy machine must not count as a fault."""
 TO_COLLECT_S = 60.0
+LOG = Path(__file__).resolve().parent.parent / "pytest.log"
 OTHER_IMPORT = 71
 """The exit code, beside those of pytest, of a fork that would have had to import the change."""
 END = b"\0"
@@ -57,7 +59,7 @@ class Started:
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.failed:
-            with Path("pytest.log").open("a", encoding="utf-8") as log:
+            with LOG.open("a", encoding="utf-8") as log:
                 log.write(f"{report.nodeid}\n{report.longreprtext}\n")
 
 
@@ -99,13 +101,22 @@ class Collected:
         session.config.pluginmanager.register(Started(pipe))
         if asked["tests"] is None:
             session.config.pluginmanager.register(mutants_trace)
+            session.items = _share(session.items, *asked["share"])
         else:
             items = {item.nodeid: item for item in session.items}
             session.items = [items[name] for name in asked["tests"]]
         failed = True
         with contextlib.suppress(BaseException):
             failed = not pytest_runtestloop(session) or session.testsfailed > 0
+        if asked["tests"] is None:
+            mutants_trace.write()
         return int(failed)
+
+
+def _share(items: list[Any], number: int, of: int) -> list[Any]:
+    """The tests of every ``of``-th file."""
+    files = sorted({item.nodeid.split("::")[0] for item in items})
+    return [item for item in items if files.index(item.nodeid.split("::")[0]) % of == number]
 
 
 def without_netprobe(asked: Asked, pipe: int) -> int:
@@ -165,7 +176,7 @@ def ends_in_time(pipe: int, seconds: dict[str, float], most: float) -> bool:
 
 def to_log() -> None:
     """What is printed from here on goes to pytest.log, and nothing can be read."""
-    log = os.open("pytest.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
+    log = os.open(LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(log, 1)
     os.dup2(log, 2)
@@ -194,9 +205,12 @@ def main() -> None:
     out = os.fdopen(os.dup(1), "w", buffering=1)
     other = collected(sys.argv[1:])
     for line in sys.stdin:
-        other.write(line)
-        other.flush()
-        answer = other.readline() or json.dumps({"code": 2, "cpu_s": 0.0}) + "\n"
+        answer = ""
+        with contextlib.suppress(OSError):  # it has ended: pytest.log says why
+            other.write(line)
+            other.flush()
+            answer = other.readline()
+        answer = answer or json.dumps({"code": 2, "cpu_s": 0.0}) + "\n"
         if json.loads(answer)["code"] == OTHER_IMPORT:
             asked = json.loads(line)
             answer = json.dumps(in_a_fork(partial(without_netprobe, asked), asked)) + "\n"

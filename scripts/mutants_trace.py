@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).resolve().parent.parent  # a test may have gone to another folder
 TRACED = "traced.json"
 STARTS = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec")
 
@@ -60,15 +61,14 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         for code in codes
         if any(one in code.co_filename for one in inside)
     }
-    root = str(Path.cwd())
     names = []
     for name, line in called:
         path = Path(name).resolve()
-        if path.is_relative_to(root):
-            names.append(f"{path.relative_to(root).as_posix()}:{line}")
+        if path.is_relative_to(ROOT):
+            names.append(f"{path.relative_to(ROOT).as_posix()}:{line}")
     _tests.append((item.nodeid, time.monotonic() - began, sorted(names), bool(_started)))
 
 
-def pytest_sessionfinish() -> None:
+def write() -> None:
     """Write what the tests called."""
-    Path(TRACED).write_text(json.dumps(_tests), encoding="utf-8")
+    (ROOT / TRACED).write_text(json.dumps(_tests), encoding="utf-8")
