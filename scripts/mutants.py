@@ -34,6 +34,7 @@ from mutants_trace import TRACED  # type: ignore[import-not-found]
 from mutations import Mutation, mutations_of  # type: ignore[import-not-found]
 
 ROOT = Path(__file__).resolve().parent.parent
+DESELECTED = "not lab and not long"
 LABS = ("tests/integration/", "tests/repository/")
 """Their tests start labs, or look at the text of the code."""
 TIMES_AS_LONG = 4.0
@@ -107,12 +108,12 @@ def copy_of_tree(to: Path) -> Path:
 class Tree:
     """A copy of the tree and a process that runs pytest there."""
 
-    def __init__(self, path: Path, folder: str, tests: list[str]) -> None:
+    def __init__(self, path: Path, folder: str, tests: list[str], markers: str) -> None:
         self.path = copy_of_tree(path)
         search = f"{path}{os.pathsep}{path / 'scripts'}"
         env = {**os.environ, "PYTHONPATH": search, "PYTHONHASHSEED": "0", "MUTANTS_OF": folder}
         self.server = subprocess.Popen(
-            [sys.executable, str(path / "scripts/mutants_server.py"), *tests],
+            [sys.executable, str(path / "scripts/mutants_server.py"), "-m", markers, *tests],
             cwd=path, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
         )  # fmt: skip
 
@@ -238,17 +239,18 @@ def main() -> None:
     parser.add_argument(
         "--limit", type=float, default=400.0, help="seconds that all tests of a mutant may take in any case"
     )
+    parser.add_argument("--quick", action="store_true", help="without tests marked slow: kills are too few")
     parser.add_argument("--own", action="store_true", help="with the tests of the folder alone")
     asked = parser.parse_args()
     folder = asked.folder.strip("/").removesuffix(".py")
     began = time.monotonic()
+    chosen = tests_of(folder, own_alone=asked.own)
+    markers = f"{DESELECTED} and not slow" if asked.quick else DESELECTED
     with tempfile.TemporaryDirectory(prefix="netprobe-mutants-") as place, contextlib.ExitStack() as stack:
         free: Queue[Tree] = Queue()
         trees = []
         for number in range(asked.parallel):
-            tree = Tree(
-                Path(place) / str(number) / "netprobe-tree", folder, tests_of(folder, own_alone=asked.own)
-            )
+            tree = Tree(Path(place) / str(number) / "netprobe-tree", folder, chosen, markers)
             stack.callback(tree.close)
             free.put(tree)
             trees.append(tree)

@@ -4,7 +4,7 @@ There are two of them: one that has imported pytest, numpy and the like, and one
 too, and so imported netprobe. A change of what functions do is made in a fork of the second, in memory; a change
 of what an import does takes a fork of the first, which imports and collects all that it needs.
 
-    mutants_server.py TEST_FOLDER...
+    mutants_server.py -m MARKERS TEST_FOLDER...
 
 reads lines of JSON, ``{"tests": [...], "seconds": {test: what it took}, "most": seconds, "change": {"path", "line",
 "before", "after"}}``, and answers each with ``{"code", "cpu_s"}``: the exit code of pytest (``null`` where a test took
@@ -38,7 +38,7 @@ LOG = Path(__file__).resolve().parent.parent / "pytest.log"
 OTHER_IMPORT = 71
 """The exit code, beside those of pytest, of a fork that would have had to import the change."""
 END = b"\0"
-OPTIONS = ["-q", "-x", "-p", "no:cacheprovider", "--no-header", "-m", "not lab and not long"]
+OPTIONS = ["-q", "-x", "-p", "no:cacheprovider", "--no-header"]
 IMPORTED = (
     "pytest", "_pytest.assertion.rewrite", "hypothesis.strategies", "xdist", "numpy.testing", "scipy.optimize",
     "scipy.stats", "scipy.sparse.csgraph", "scipy.cluster.hierarchy", "array_api_compat", "pydantic", "yaml",
@@ -126,7 +126,7 @@ def without_netprobe(asked: Asked, pipe: int) -> int:
     to_log()
     names = Path("names.txt")
     names.write_text("\n".join(asked["tests"]) + "\n", encoding="utf-8")
-    return int(pytest.main([*OPTIONS, f"@{names}"], plugins=[Started(pipe)]))
+    return int(pytest.main([*OPTIONS, *sys.argv[1:3], f"@{names}"], plugins=[Started(pipe)]))
 
 
 def in_a_fork(run: Callable[[int], int], asked: Asked) -> dict[str, Any]:
