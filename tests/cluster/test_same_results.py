@@ -84,7 +84,7 @@ def said(kind: str, size: int, options: Mapping[str, Any]) -> tuple[str, float]:
     """The groups, a letter a host, and the sum of all else that is said of them."""
     denoised, raw = fleet(kind, size)
     found, verdict = find_groups(denoised, raw, seed=5, **options)
-    rest = [
+    rest: list[Any] = [
         found.evidence,
         verdict.locality,
         verdict.contrast,
@@ -117,8 +117,8 @@ FOUND: list[tuple[str, int, dict[str, Any], str, float]] = [
 
 @pytest.mark.parametrize(("kind", "size", "options", "groups", "rest"), FOUND)
 def test_groups(kind: str, size: int, options: dict[str, Any], groups: str, rest: float) -> None:
-    found = said(kind, size, options)
-    assert found == (groups, pytest.approx(rest, rel=1e-6, abs=1e-6))
+    letters, weight = said(kind, size, options)
+    assert letters == groups and weight == pytest.approx(rest, rel=1e-6, abs=1e-6)
 
 
 RUNS: list[tuple[str, int, float, float]] = [

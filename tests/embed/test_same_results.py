@@ -29,8 +29,7 @@ def racks(size: int, share: float) -> NDArray[np.float64]:
     base = np.where(rack[:, None] == rack, 80, np.where(row[:, None] == row, 240, 700))
     tall = np.where(host % 7 == 3, 60, host % 5)
     read = base + tall[:, None] + tall + rng.integers(0, 20, (size, size))
-    read = np.where(rng.random(read.shape) < 0.03, read * 3, read).astype(float)
-    return holed(read, rng, share)
+    return holed(np.where(rng.random(read.shape) < 0.03, read * 3, read), rng, share)
 
 
 def cities(size: int, share: float) -> NDArray[np.float64]:
@@ -39,13 +38,12 @@ def cities(size: int, share: float) -> NDArray[np.float64]:
     at = rng.integers(0, 40_000, (size, 2))
     way = np.abs(at[:, None] - at[None]).sum(axis=2) + 500 + rng.integers(0, 300, (size, size))
     slow = np.triu(rng.random(way.shape) < 0.05, 1)
-    read = np.where(slow | slow.T, way * 3 // 2, way).astype(float)
-    return holed(read, rng, share)
+    return holed(np.where(slow | slow.T, way * 3 // 2, way), rng, share)
 
 
-def holed(read: NDArray[np.float64], rng: np.random.Generator, share: float) -> NDArray[np.float64]:
+def holed(whole: NDArray[Any], rng: np.random.Generator, share: float) -> NDArray[np.float64]:
     """Without a share of the pairs, and without one reading of some more."""
-    size = len(read)
+    read, size = whole.astype(np.float64), len(whole)
     gone = np.triu(rng.random((size, size)) < share, 2)
     read[gone | gone.T | (rng.random((size, size)) < 0.02)] = np.nan
     np.fill_diagonal(read, 0.0)
