@@ -47,7 +47,7 @@ def model_of() -> Any:
     return Model()
 
 
-def prepare(rank: int, plan: Any) -> int:
+def prepare(rank: int, plan: Any, optimizer: str = "AdamW") -> int:
     """The model under DistributedDataParallel, with the hook of ``plan`` unless that is None; its parameters."""
     import torch
     from torch.nn.parallel import DistributedDataParallel
@@ -62,8 +62,8 @@ def prepare(rank: int, plan: Any) -> int:
         wrapped.register_comm_hook(*ddp_hook(plan))
     data = torch.frombuffer(bytearray(corpus()), dtype=torch.uint8)
     generator = torch.Generator().manual_seed(rank)
-    optimizer = torch.optim.AdamW(wrapped.parameters(), lr=3e-4)
-    _MADE.update(model=wrapped, data=data, generator=generator, optimizer=optimizer)
+    made = getattr(torch.optim, optimizer)(wrapped.parameters(), lr=3e-4 if optimizer == "AdamW" else 0.1)
+    _MADE.update(model=wrapped, data=data, generator=generator, optimizer=made)
     return sum(p.numel() for p in model.parameters())
 
 

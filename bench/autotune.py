@@ -161,7 +161,7 @@ def main() -> None:
     parser.add_argument("--verbose", action="store_true", help="every step")
     options = parser.parse_args()
     heading(
-        f"{options.size >> 20} MiB, hosts at {options.rate:g} Mbit/s, one cut to {CUT:.0%} in mid-run, then restored"
+        f"{options.size >> 10} KiB, hosts at {options.rate:g} Mbit/s, one cut to {CUT:.0%} in mid-run, then restored"
     )
     rows = [row(case, run(case, options), options) for case in options.cases.split(";")]
     table(

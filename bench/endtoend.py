@@ -47,10 +47,12 @@ class Kind:
 class Training:
     """A world that trains, all ranks of a kind."""
 
-    def __init__(self, fleet: Fleet, kind: Kind, order: Sequence[str], plan: Any, port: int) -> None:
+    def __init__(
+        self, fleet: Fleet, kind: Kind, order: Sequence[str], plan: Any, port: int, optimizer: str
+    ) -> None:
         self.kind = kind
         self.world = LabWorld(fleet.lab, order, port)
-        self.parameters = self.world.run(prepare, plan)[0]
+        self.parameters = self.world.run(prepare, plan, optimizer)[0]
         # DistributedDataParallel makes its buckets anew after the first iteration.
         self._took(averaged=True)
 
@@ -76,16 +78,18 @@ class Training:
 
 def train(fleet: Fleet, auto: Any, options: argparse.Namespace) -> tuple[dict[str, Kind], int]:
     """All kinds in turn; the parameters of the model."""
-    rng = random.Random(options.seed)
+    rng, end = random.Random(options.seed), time.monotonic() + options.time
     kinds = {name: Kind() for name in (RANDOM, ORDERED, HOOK)}
     worlds: dict[str, Training] = {}
     try:
-        worlds[ORDERED] = Training(fleet, kinds[ORDERED], fleet.order, None, PORT + 1)
-        worlds[HOOK] = Training(fleet, kinds[HOOK], auto.plan.order, auto.plan, PORT + 2)
+        worlds[ORDERED] = Training(fleet, kinds[ORDERED], fleet.order, None, PORT + 1, options.optimizer)
+        worlds[HOOK] = Training(fleet, kinds[HOOK], auto.plan.order, auto.plan, PORT + 2, options.optimizer)
         for number in range(options.orders):
             order = rng.sample(fleet.order, len(fleet.order))
-            worlds[RANDOM] = Training(fleet, kinds[RANDOM], order, None, PORT + 3 + number)
+            worlds[RANDOM] = Training(fleet, kinds[RANDOM], order, None, PORT + 3 + number, options.optimizer)
             for _ in range(options.turns):
+                if time.monotonic() > end:
+                    break
                 for name in rng.sample(list(kinds), len(kinds)):
                     worlds[name].turn()
                 print(".", end="", file=sys.stderr, flush=True)
@@ -119,6 +123,10 @@ def main() -> None:
     parser.add_argument("--orders", type=int, default=2, help="random ones")
     parser.add_argument(
         "--turns", type=int, default=4, help="timed iterations of each kind beside each random order"
+    )
+    parser.add_argument("--time", type=float, default=1000, help="seconds after which no turn begins")
+    parser.add_argument(
+        "--optimizer", default="AdamW", choices=("AdamW", "SGD"), help="SGD needs less memory"
     )
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()

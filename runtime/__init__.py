@@ -11,6 +11,7 @@
     talk.py         short messages between rank 0 and the others
     autotune.py     masters moved while the job runs, by `plan/tune`
     launched.py     the rank that srun or mpirun gave this process
+    running.py      the plan without hosts that do not run, before there is a process group
     ddp.py          a communication hook of DistributedDataParallel; ranks in a plan's order
     fsdp.py         the same of FullyShardedDataParallel
     executor.py     collectives of a plan in a training job
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from netprobe.runtime.executor import Breakdown, Executor, Pending
     from netprobe.runtime.fsdp import fsdp_hook
     from netprobe.runtime.launched import set_rank_variables
+    from netprobe.runtime.running import running_plan
 
 __all__ = [
     "Autotune",
@@ -43,6 +45,7 @@ __all__ = [
     "ddp_hook",
     "fsdp_hook",
     "reorder",
+    "running_plan",
     "set_rank_variables",
 ]
 
@@ -56,6 +59,7 @@ _HOMES = {
     "ddp_hook": "netprobe.runtime.ddp",
     "fsdp_hook": "netprobe.runtime.fsdp",
     "reorder": "netprobe.runtime.ddp",
+    "running_plan": "netprobe.runtime.running",
     "set_rank_variables": "netprobe.runtime.launched",
 }
 

@@ -15,15 +15,11 @@ from typing import Any
 
 from netprobe.core.documents.plan import Plan
 from netprobe.core.errors import InputError, WrongWorldError
-from netprobe.core.hosts import Host
 from netprobe.runtime.autotune import Autotune
-from netprobe.runtime.collective import collective_of
 from netprobe.runtime.executor import Executor
-from netprobe.runtime.launched import set_rank_variables
-from netprobe.runtime.world import MOST_SHOWN, check_reports, exchange, own_report, places
+from netprobe.runtime.running import REPORT_S, meet, one_each
 
 Hook = Callable[[Any, Any], Any]
-REPORT_S = 300.0
 
 
 def ddp_hook(
@@ -86,41 +82,13 @@ def reorder(plan: Plan | Path | str, *, timeout_s: float = REPORT_S) -> dict[str
     MASTER_ADDR and MASTER_PORT in the environment); RANK is set anew. Raises InputError, and WrongWorldError where the
     ranks' hosts are not the plan's.
     """
-    import torch.distributed as dist
-
-    if dist.is_initialized():
-        raise InputError("the process group is made already: call reorder before init_process_group")
-    set_rank_variables()
-    fault, digest = "", ""
-    hosts: tuple[Host, ...] = ()
-    try:
-        collective = collective_of(plan)
-        hosts, digest = collective.hosts, collective.digest
-    except InputError as error:
-        fault = str(error)
-    store, rank, size = next(iter(dist.rendezvous("env://")))
-    own = own_report(plan=digest, fault=fault)
-    reports = exchange(dist.PrefixStore("netprobe/reorder", store), rank, size, own, timeout_s)
-    check_reports(reports)
-    if size != len(hosts):
+    met = meet(plan, "reorder", timeout_s)
+    hosts, found = met.collective.hosts, met.found
+    if len(found) != len(hosts):
         raise WrongWorldError(
-            f"{size} ranks run, and the plan is for {len(hosts)}: plan for the hosts of this job"
+            f"{len(found)} ranks run, and the plan is for {len(hosts)}: plan for the hosts of this job, or give "
+            "netprobe.runtime.running_plan(plan)"
         )
-    found = places(hosts, reports)
-    taken: dict[int, int] = {}
-    wrong = []
-    for other, (at, _) in enumerate(found):
-        if at is None or at in taken:
-            wrong.append(other)
-        else:
-            taken[at] = other
-    if wrong:
-        shown = "; ".join(f"rank {other} on {found[other][1]}" for other in wrong[:MOST_SHOWN])
-        raise WrongWorldError(
-            "the plan has one rank on each of its hosts, and these are on none of them, or on one that has a rank "
-            f"already: {shown}",
-            ranks=wrong,
-        )
-    mine = found[rank][0]
+    mine = one_each(found)[met.rank]
     os.environ["RANK"] = str(mine)
-    return {"store": dist.PrefixStore("netprobe/ranks", store), "rank": mine, "world_size": size}
+    return {"store": met.store, "rank": mine, "world_size": len(found)}

@@ -99,13 +99,14 @@ class Executor:
         if not dist.is_initialized():
             raise InputError("there is no process group yet: call torch.distributed.init_process_group first")
         members, self.rank = members_of(group)
-        self.collective: Collective = _agreed(plan, members, self.rank, timeout_s)
+        self.collective: Collective
+        self.collective, store = _agreed(plan, members, self.rank, timeout_s)
         self._settings = settings or Settings()
         self._names = [host.name for host in self.collective.hosts]
         self._tapes: dict[tuple[int, int], Tape] = {}
         self._group = group
         self._batches = _batches(group, self.collective)
-        store, ranks, channels = meeting(members, "lines"), len(members), self.collective.program.channels
+        ranks, channels = len(members), self.collective.program.channels
         self._faults = Faults(self.rank, self._names, timeout_s, store)
         self._lines = self._faults.opened(lambda: Lines(store, self.rank, ranks, channels, timeout_s))
         self._lock = threading.Lock()
@@ -367,11 +368,15 @@ def _batches(group: Any, collective: Collective) -> Batches | None:
     return Batches(group or dist.group.WORLD) if collective.proof.issue_order else None
 
 
-def _agreed(plan: Plan | Path | str, members: Sequence[int], rank: int, timeout_s: float) -> Collective:
-    """The collective of a plan, where all ranks have the same one and run where it puts them.
+def _agreed(
+    plan: Plan | Path | str, members: Sequence[int], rank: int, timeout_s: float
+) -> tuple[Collective, Any]:
+    """The collective of a plan, where all ranks have the same one and run where it puts them, and a store of theirs.
 
     All ranks raise, or none does: InputError, WrongWorldError.
     """
+    from torch.distributed import PrefixStore
+
     found: Collective | None = None
     fault = ""
     try:
@@ -379,8 +384,9 @@ def _agreed(plan: Plan | Path | str, members: Sequence[int], rank: int, timeout_
     except InputError as error:
         fault = str(error)
     own = own_report(plan="" if found is None else found.digest, fault=fault)
-    reports = exchange(meeting(members, "world"), rank, len(members), own, timeout_s)
+    store = meeting(members, "world")
+    reports, word = exchange(store, rank, len(members), own, timeout_s)
     check_reports(reports)
     assert found is not None
     check_world(found.hosts, reports)
-    return found
+    return found, PrefixStore(word, store)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
@@ -30,13 +31,18 @@ class Faults:
         """What others reduced when they gave up."""
 
     def opened(self, call: Callable[[], _Made]) -> _Made:
-        """What ``call`` returns, which connects all ranks. Raises RankLostError for a rank that does not come."""
+        """What ``call`` returns, which connects all ranks, when all have it: who is done may then end at once.
+
+        Raises RankLostError for a rank that does not come.
+        """
+        others = [rank for rank in range(len(self._names)) if rank != self._rank]
         try:
             made = call()
+            self._say(f"opened/{self._rank}", "yes")
+            self._store.wait([f"opened/{rank}" for rank in others], timedelta(seconds=self._timeout_s))
         except RuntimeError as error:
             self._say(f"opened/{self._rank}", "no")
             deadline = monotonic() + LISTEN_S
-            others = [rank for rank in range(len(self._names)) if rank != self._rank]
             silent = [rank for rank in others if self._said_at(f"opened/{rank}", deadline) is None]
             rank = silent[0] if silent else None
             raise RankLostError(
@@ -46,7 +52,6 @@ class Faults:
                 rank=rank,
                 host=None if rank is None else self._names[rank],
             ) from None
-        self._say(f"opened/{self._rank}", "yes")
         return made
 
     def lost(

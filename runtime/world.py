@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import socket
 import struct
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 from netprobe.core.errors import InputError, WrongWorldError
@@ -20,6 +21,9 @@ from netprobe.core.rank_hosts import HostFinder, host_of
 NAME_VARIABLES = ("SLURMD_NODENAME", "PMIX_HOSTNAME", "HOROVOD_HOSTNAME")
 """What launchers call the host; NETPROBE_HOST, where it is set, is the only name that counts."""
 MOST_SHOWN = 8
+GRACE_S = 5.0
+"""Ranks wait so much longer than rank 0, which knows better who is missing."""
+_PAUSE_S = 0.02
 _SIOCGIFADDR = 0x8915
 
 
@@ -70,24 +74,85 @@ def own_addresses() -> list[str]:
     return [a for a in found if not a.startswith(("127.", "fe80:")) and a != "::1"]
 
 
-def exchange(store: Any, rank: int, ranks: int, own: Report, timeout_s: float) -> list[Report]:
-    """The reports of all ranks, through a store that only this exchange uses.
+def exchange(store: Any, rank: int, ranks: int, own: Report, timeout_s: float) -> tuple[list[Report], str]:
+    """The reports of all ranks, and a word that only this exchange has, through a part of a store.
 
-    Raises WrongWorldError for ranks that did not report in time.
+    A job that is started again may find what an earlier one left there. So rank 0 gives out a word, each rank reports
+    under it (again, where the word was an old one), and what rank 0 collected holds only for who finds his own number
+    in it. Raises WrongWorldError for ranks that did not report in time.
     """
-    store.set(f"report {rank}", own.text())
+    try:
+        told = (
+            _collected(store, ranks, own, timeout_s) if rank == 0 else _reported(store, rank, own, timeout_s)
+        )
+    except WrongWorldError:
+        raise
+    except Exception as error:
+        raise WrongWorldError(
+            f"the store of the job is gone: {' '.join(str(error).split())[:200]}", ranks=[0]
+        ) from None
+    if told["missing"]:
+        raise _silent(told["missing"], timeout_s)
     reports = []
-    for other in range(ranks):
-        try:
-            store.wait([f"report {other}"], timedelta(seconds=timeout_s))
-        except Exception as error:
-            raise WrongWorldError(
-                f"rank {other} did not say where it runs in {timeout_s:g} s: {' '.join(str(error).split())[:200]}",
-                ranks=[other],
-            ) from None
-        names, addresses, plan, fault = json.loads(store.get(f"report {other}"))
+    for text in told["reports"]:
+        names, addresses, plan, fault = json.loads(text)
         reports.append(Report(names=tuple(names), addresses=tuple(addresses), plan=plan, fault=fault))
-    return reports
+    return reports, str(told["word"])
+
+
+def _collected(store: Any, ranks: int, own: Report, timeout_s: float) -> dict[str, Any]:
+    """On rank 0: what the ranks said under a new word, told to all."""
+    word, deadline = secrets.token_hex(8), monotonic() + timeout_s
+    store.set("word", word)
+    said: dict[int, tuple[str, str]] = {0: ("", own.text())}
+    while len(said) < ranks:
+        for other in range(ranks):
+            text = None if other in said else _peek(store, f"report {other}")
+            under, number, report = json.loads(text) if text else ("", "", "")
+            if under == word:
+                said[other] = (number, report)
+        if len(said) < ranks and monotonic() > deadline:
+            break
+        sleep(_PAUSE_S if len(said) < ranks else 0)
+    missing = [other for other in range(ranks) if other not in said]
+    told = {
+        "word": word,
+        "missing": missing,
+        "numbers": {other: number for other, (number, _) in said.items()},
+        "reports": [] if missing else [said[other][1] for other in range(ranks)],
+    }
+    store.set("all", json.dumps(told))
+    return told
+
+
+def _reported(store: Any, rank: int, own: Report, timeout_s: float) -> dict[str, Any]:
+    """On another rank: report under the word there is, until what rank 0 collected has this rank's number."""
+    number, word, deadline = secrets.token_hex(8), None, monotonic() + timeout_s + GRACE_S
+    while True:
+        now = _peek(store, "word")
+        if now is not None and now != word:
+            word = now
+            store.set(f"report {rank}", json.dumps([word, number, own.text()]))
+        text = _peek(store, "all")
+        told: dict[str, Any] = json.loads(text) if text else {"numbers": {}}
+        if told["numbers"].get(str(rank)) == number:
+            return told
+        if monotonic() > deadline:
+            raise _silent([0], timeout_s)
+        sleep(_PAUSE_S)
+
+
+def _silent(missing: Sequence[int], timeout_s: float) -> WrongWorldError:
+    shown = ", ".join(map(str, missing[:MOST_SHOWN])) + (" .." if len(missing) > MOST_SHOWN else "")
+    return WrongWorldError(
+        f"{'rank' if len(missing) == 1 else 'ranks'} {shown} did not say where it runs in {timeout_s:g} s: it has "
+        "ended, was not started, or does not reach the store of the job",
+        ranks=list(missing),
+    )
+
+
+def _peek(store: Any, key: str) -> str | None:
+    return str(store.get(key), "utf-8") if store.check([key]) else None
 
 
 def check_reports(reports: Sequence[Report]) -> None:
