@@ -298,6 +298,8 @@ make_venv() {
     # The interpreter behind a shim or behind an active environment, which may be the one replaced.
     base=$("$python" -c 'import sys; print(getattr(sys, "_base_executable", "") or sys.executable)')
     say "making .venv with $base"
+    # Through a link, --clear would empty the environment of another checkout.
+    [ ! -L .venv ] || rm .venv
     "$base" -m venv --clear .venv || fail "$base could not make .venv"
 }
 

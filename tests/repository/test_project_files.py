@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from pathlib import Path
 
 import pytest
 import yaml
@@ -80,3 +82,23 @@ def test_every_program_that_a_test_looks_for_is_set_up_or_said_to_be_left_out() 
             wanted[name] = path.name
     assert len(wanted) > 8
     assert set(wanted) - installed - NOT_INSTALLED == set(), wanted
+
+
+def test_set_up_replaces_a_link_to_an_environment_and_empties_nothing_behind_it(tmp_path: Path) -> None:
+    """A second checkout may share the first one's environment by a link; making an environment clears what is there."""
+    setup = (ROOT / "scripts" / "setup.sh").read_text(encoding="utf-8")
+    made = re.search(r"^make_venv\(\) \{\n.*?^\}\n", setup, re.MULTILINE | re.DOTALL)
+    assert made is not None
+    kept = tmp_path / "shared" / "pyvenv.cfg"
+    kept.parent.mkdir()
+    kept.write_text("home = /usr\n")
+    (tmp_path / ".venv").symlink_to(kept.parent)
+    fake = tmp_path / "python"
+    fake.write_text('#!/bin/sh\nif [ "$1" = -c ]; then echo "$0"; else mkdir -p .venv; rm -f .venv/*; fi\n')
+    fake.chmod(0o755)
+    script = (
+        f"set -eu\nroot=$PWD\npython={fake}\nsay() {{ :; }}\nfail() {{ exit 1; }}\n{made[0]}\nmake_venv\n"
+    )
+    subprocess.run(["sh", "-c", script], cwd=tmp_path, check=True)
+    assert kept.exists()
+    assert (tmp_path / ".venv").is_dir() and not (tmp_path / ".venv").is_symlink()

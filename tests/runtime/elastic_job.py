@@ -1,4 +1,4 @@
-"""A training script that goes on without a host: FOLDER has plan.json, and keeps the checkpoint; host h1 dies once."""
+"""A training script that goes on without a host. FOLDER: the plan and the checkpoint; host h1 dies in iteration 3."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ def main(folder: Path) -> None:
         model.load_state_dict(kept["model"])
         begin = kept["iterations"]
     for iteration in range(begin, ITERATIONS):
-        if host == "h1" and iteration == 3 and not begin:
+        if host == "h1" and iteration == 3:
             os.kill(os.getppid(), signal.SIGKILL)
             os.kill(os.getpid(), signal.SIGKILL)
         optimizer.zero_grad()

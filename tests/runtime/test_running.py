@@ -103,7 +103,7 @@ def test_too_few_hosts_and_displaced_ranks_are_refused(tmp_path: Path) -> None:
     assert raised.value.ranks == (1, 2)
 
 
-@pytest.mark.long  # torchrun notices a host that is gone, and meets again, in half a minute
+@pytest.mark.long  # torchrun notices a host that is gone, and meets again, in a minute or more
 def test_torchrun_goes_on_without_a_host_from_the_checkpoint(tmp_path: Path) -> None:
     """An agent of torchrun each for h0, h1 and h2; that of h1 and its rank are killed after three iterations."""
     hosts = [Host(name=f"h{i}") for i in range(3)]
@@ -114,9 +114,9 @@ def test_torchrun_goes_on_without_a_host_from_the_checkpoint(tmp_path: Path) -> 
         port = sock.getsockname()[1]
     argv = [
         sys.executable, "-m", "torch.distributed.run", "--nnodes", "2:3", "--nproc-per-node", "1",
-        "--max-restarts", "5", "--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}", "--rdzv-id", "t",
+        "--max-restarts", "20", "--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}", "--rdzv-id", "t",
         "--local-addr", "127.0.0.1",
-        "--rdzv-conf", "last_call_timeout=5,keep_alive_interval=2,keep_alive_max_attempt=2",
+        "--rdzv-conf", "last_call_timeout=10,keep_alive_interval=10,keep_alive_max_attempt=3",
         str(Path(__file__).with_name("elastic_job.py")), str(tmp_path),
     ]  # fmt: skip
     root = str(Path(__file__).resolve().parents[2])
@@ -127,10 +127,11 @@ def test_torchrun_goes_on_without_a_host_from_the_checkpoint(tmp_path: Path) -> 
     ]
     try:
         for agent in agents:
-            agent.wait(240)
+            agent.wait(400)
     finally:
         for agent in agents:
             agent.kill()
             agent.wait()
     said = {path.stem: path.read_text() for path in tmp_path.glob("*.done")}
-    assert said == {"h2": "0 of 2 from 3", "h0": "1 of 2 from 3"}
+    assert {host: text.split(" from ")[0] for host, text in said.items()} == {"h2": "0 of 2", "h0": "1 of 2"}
+    assert all(int(text.split()[-1]) >= 3 for text in said.values())
