@@ -36,7 +36,7 @@ def made_map(
     rtt = np.where(label[:, None] == label[None, :], INSIDE_S, ACROSS_S)
     rtt[label < 0, :], rtt[:, label < 0] = np.nan, np.nan
     np.fill_diagonal(rtt, 0.0)
-    hosts = [ScannedHost(name=f"h{i}", address=f"10.0.0.{i + 1}") for i in range(count)]
+    hosts = [ScannedHost(name=f"h{i}", address=f"10.0.{(i + 1) >> 8}.{(i + 1) & 255}") for i in range(count)]
     # Ids in the order of their first hosts, as a map counts them.
     first = list(dict.fromkeys(rack))
     members = [[f"h{i}" for i, own in enumerate(rack) if own == number] for number in first]
