@@ -1,36 +1,26 @@
-"""A rank of the table dstraining: one buffer averaged by DS-Sync, all-reduce, hierarchical all-reduce and gossip.
+"""A rank of the table dstraining: one buffer averaged by DS-Sync, all-reduce, hierarchical all-reduce and gossip."""
 
-    python _averaging_rank.py RANK SIZE ADDRESS PORT OWN_ADDRESS PLAN ROUNDS ELEMENTS
+from __future__ import annotations
 
-Rank 0 prints a line of JSON: seconds of each iteration of each method, from a barrier to the last rank's end.
-"""
-
-import json
 import os
-import sys
 import time
-from pathlib import Path
-
-import torch
-import torch.distributed as dist
+from typing import Any
 
 from netprobe.core.documents.ds_sync_plan import DsSyncPlan
-from netprobe.plan import load_plan
-from netprobe.runtime import DSSync
-from netprobe.runtime.scripts.gloo_allreduce import interface_of
+
+_MADE: dict[str, Any] = {}
 
 
-def main() -> None:
-    """Take turns, so that all methods see the same network."""
-    rank, size = int(sys.argv[1]), int(sys.argv[2])
-    address, port, own, path = sys.argv[3:7]
-    rounds, elements = int(sys.argv[7]), int(sys.argv[8])
-    os.environ["GLOO_SOCKET_IFNAME"] = interface_of(own) or ""
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"tcp://{address}:{port}", rank=rank, world_size=size)
-    plan = load_plan(Path(path))
-    assert isinstance(plan, DsSyncPlan)
-    place = {name: at for at, name in enumerate(name for rack in plan.racks for name in rack)}
+def prepare(rank: int, plan: DsSyncPlan, elements: int) -> None:
+    """All methods, so that none is made while another is timed."""
+    import torch
+    import torch.distributed as dist
+
+    from netprobe.runtime import DSSync
+
+    names = [name for rack in plan.racks for name in rack]
+    place = {name: at for at, name in enumerate(names)}
+    os.environ["NETPROBE_HOST"] = names[rank]
     racks = [[place[name] for name in rack] for rack in plan.racks]
     model = torch.nn.Linear(elements, 1, bias=False)
     sync = DSSync(model, torch.optim.SGD(model.parameters(), lr=0.0), plan, bucket_bytes=8 << 20)
@@ -39,6 +29,7 @@ def main() -> None:
     mine = next(at for at, rack in enumerate(racks) if rank in rack)
     data, other = torch.ones(elements), torch.empty(elements)
     model.weight.grad = torch.zeros_like(model.weight)
+    size = len(names)
 
     def hierarchical(_: int) -> None:
         dist.reduce(data, racks[mine][0], group=inside[mine])
@@ -58,25 +49,25 @@ def main() -> None:
         dist.all_reduce(data)
         data.div_(size)
 
-    methods = {
+    _MADE["methods"] = {
         "DS-Sync": lambda _: sync.step(),
         "all-reduce (DDP)": all_reduce,
         "hierarchical": hierarchical,
         "gossip": gossip,
     }
-    seconds: dict[str, list[float]] = {name: [] for name in methods}
-    for t in range(rounds + 1):
-        for name, method in methods.items():
+    rounds(rank, 1)
+
+
+def rounds(_: int, count: int) -> dict[str, list[float]]:
+    """Seconds of each method's iterations, from a barrier to this rank's end, in turn: all see the same network."""
+    import torch.distributed as dist
+
+    seconds: dict[str, list[float]] = {name: [] for name in _MADE["methods"]}
+    for _ in range(count):
+        turn = _MADE["turn"] = _MADE.get("turn", -1) + 1
+        for name, method in _MADE["methods"].items():
             dist.barrier()
             began = time.perf_counter()
-            method(t)
-            took = torch.tensor([time.perf_counter() - began], dtype=torch.float64)
-            dist.all_reduce(took, op=dist.ReduceOp.MAX)
-            if t:
-                seconds[name].append(float(took))
-    if rank == 0:
-        print(json.dumps(seconds), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+            method(turn)
+            seconds[name].append(time.perf_counter() - began)
+    return seconds

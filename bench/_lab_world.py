@@ -25,6 +25,8 @@ PRELOADED = [
     "torch.distributed",
     "netprobe.runtime.executor",
     "netprobe.runtime.ddp",
+    "netprobe.runtime.ds_sync.trainer",
+    "torch._dynamo",  # the first optimizer imports it
     "netprobe.plan",
 ]
 

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
-import subprocess
-import sys
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
+from _averaging_rank import prepare, rounds
+from _lab_world import LabWorld
 from _tables import heading, table
 
-from netprobe.core.documents.document import write_document
 from netprobe.core.documents.ds_sync_plan import AveragingIteration, DsSyncPlan
 from netprobe.core.hosts import Host
 from netprobe.lab import parse_spec, temporary
 from netprobe.plan.ds_sync.consensus import eigenvalue_of, rho_of, steps_until_close
 from netprobe.plan.ds_sync.patterns import make_pattern
 
-RANK = Path(__file__).with_name("_averaging_rank.py")
 CASES: dict[str, tuple[list[int], str, list[int]]] = {
     "4+4, clean": ([4, 4], "", []),
     "4+4, a flow on the uplink": ([4, 4], "{src: rack0/3, dst: rack1/3, rate: RATE}", []),
@@ -57,8 +52,8 @@ def plan_of(names: Sequence[str], sizes: Sequence[int], contended: Sequence[int]
     )
 
 
-def run(case: str, options: argparse.Namespace, seed: int) -> dict[str, list[float]]:
-    """Seconds of each method's iterations on the lab of a case, made anew."""
+def run(case: str, options: argparse.Namespace) -> list[dict[str, list[float]]]:
+    """Seconds of each method's iterations on the lab of a case, in each run: from a barrier to the last rank's end."""
     sizes, flow, contended = CASES[case]
     text = (
         f"name: dst\nracks: {sizes}\ndelay_inside: 50us\ndelay_between: 150us\n"
@@ -66,32 +61,23 @@ def run(case: str, options: argparse.Namespace, seed: int) -> dict[str, list[flo
     )
     if flow:
         text += f"background:\n- {flow.replace('RATE', options.background)}\n"
-    with temporary(parse_spec(text, source=case), seed=seed) as lab, tempfile.TemporaryDirectory() as folder:
+    with temporary(parse_spec(text, source=case), seed=1) as lab:
         by_rack = sorted(
             (host for host in lab.hosts if host.rack is not None), key=lambda host: host.rack or 0
         )
-        plan = Path(folder) / "plan.json"
-        write_document(plan_of([host.name for host in by_rack], sizes, contended), plan)
-        ranks = [
-            subprocess.Popen(
-                lab.exec_argv(host.name, [
-                    "env", f"NETPROBE_HOST={host.name}", sys.executable, str(RANK), str(rank), str(len(by_rack)),
-                    str(by_rack[0].address), "29511", host.address, str(plan), str(options.rounds),
-                    str(options.size // 4),
-                ]),
-                stdout=subprocess.PIPE,
-                text=True,
+        names = [host.name for host in by_rack]
+        runs = []
+        for _ in range(options.runs):
+            world = LabWorld(lab, names)
+            try:
+                world.run(prepare, plan_of(names, sizes, contended), options.size // 4)
+                ranks = world.run(rounds, options.rounds)
+            finally:
+                world.close()
+            runs.append(
+                {name: [max(each) for each in zip(*(one[name] for one in ranks))] for name in ranks[0]}
             )
-            for rank, host in enumerate(by_rack)
-        ]  # fmt: skip
-        try:
-            out, _ = ranks[0].communicate(timeout=options.most)
-        finally:
-            for process in ranks:
-                process.kill()
-                process.wait()
-    seconds: dict[str, list[float]] = json.loads(out.splitlines()[-1])
-    return seconds
+    return runs
 
 
 def ranged(values: Sequence[float], form: str) -> str:
@@ -106,18 +92,19 @@ def main() -> None:
     parser.add_argument("--background", default="25Mbit/s")
     parser.add_argument("--size", type=int, default=1 << 20)
     parser.add_argument("--cases", default=";".join(CASES), help="some of them, with ; between")
-    parser.add_argument("--runs", type=int, default=3, help="labs of each case")
+    parser.add_argument(
+        "--runs", type=int, default=3, help="worlds of ranks, one after another, on the lab of each case"
+    )
     parser.add_argument(
         "--rounds", type=int, default=12, help="of each method: a multiple of the pattern's 4, and of 3"
     )
-    parser.add_argument("--most", type=float, default=150, help="seconds for a case")
     options = parser.parse_args()
     heading(
         f"An iteration's averages of {options.size >> 10} KB, 8 hosts at {options.rate}, flow {options.background}"
     )
     rows = []
     for case in options.cases.split(";"):
-        runs = [run(case, options, 1 + number) for number in range(options.runs)]
+        runs = run(case, options)
         # A pattern's iterations take unlike times, and so do gossip's: what counts is the mean of whole rounds of them.
         means = {name: [statistics.mean(one[name]) for one in runs] for name in runs[0]}
         own, ddp = means["DS-Sync"], means["all-reduce (DDP)"]

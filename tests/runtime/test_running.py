@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,11 @@ def test_too_few_hosts_and_displaced_ranks_are_refused(tmp_path: Path) -> None:
     assert raised.value.ranks == (1, 2)
 
 
+def reached(port: int) -> bool:
+    with socket.socket() as sock:
+        return sock.connect_ex(("127.0.0.1", port)) == 0
+
+
 @pytest.mark.long  # torchrun notices a host that is gone, and meets again, in a minute or more
 def test_torchrun_goes_on_without_a_host_from_the_checkpoint(tmp_path: Path) -> None:
     """An agent of torchrun each for h0, h1 and h2; that of h1 and its rank are killed after three iterations."""
@@ -121,11 +127,15 @@ def test_torchrun_goes_on_without_a_host_from_the_checkpoint(tmp_path: Path) -> 
     ]  # fmt: skip
     root = str(Path(__file__).resolve().parents[2])
     usual = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1", "PYTHONPATH": root}
-    agents = [
-        subprocess.Popen(argv, env={**usual, "NETPROBE_HOST": host.name}, stderr=subprocess.DEVNULL)
-        for host in hosts
-    ]
+    agents: list[subprocess.Popen[bytes]] = []
     try:
+        for host in hosts:
+            agents.append(
+                subprocess.Popen(argv, env={**usual, "NETPROBE_HOST": host.name}, stderr=subprocess.DEVNULL)
+            )
+            # The first agent serves the store in which all meet, and must not be the one that is killed.
+            while agents[0].poll() is None and not reached(port):
+                time.sleep(0.1)
         for agent in agents:
             agent.wait(400)
     finally:
