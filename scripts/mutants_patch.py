@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import inspect
 import os
 import sys
 import types
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 
 
 class ImportedOtherwise(Exception):
@@ -22,25 +23,74 @@ def patched(path: str, before: str, after: str) -> None:
     """
     new = dict(_changed(compile(before, path, "exec"), compile(after, path, "exec")))
     where = os.path.realpath(path)
-    real: dict[str, str] = {}
-    for function in [one for one in gc.get_objects() if isinstance(one, types.FunctionType)]:
-        name = function.__code__.co_filename
-        if real.setdefault(name, os.path.realpath(name)) != where:
-            continue
-        code = new.get(_key(function.__code__))
-        if code is not None:
-            try:
-                function.__code__ = code
-            except ValueError:  # it takes other variables of the function around it
-                raise ImportedOtherwise from None
-    # What is imported later is the changed file. A function of a file imported before that nobody holds by now is
-    # one that was called and thrown away.
-    if any(
-        os.path.realpath(getattr(one, "__file__", None) or "") == where for one in list(sys.modules.values())
-    ):
-        held = {_key(one.__code__) for one in gc.get_objects() if isinstance(one, types.FunctionType)}
-        if not all(_key(code) in held for code in new.values()):
+    imported = [one for one in list(sys.modules.values()) if _file_of(one) == where]
+    found = _given(new, where, _functions(imported))
+    if imported and found < set(new):
+        # Looking through all there is touches all memory, which a fork shares until then.
+        gc.unfreeze()
+        everything = gc.get_objects()
+        found |= _given(new, where, [one for one in everything if isinstance(one, types.FunctionType)])
+        if found < set(new):  # called by an import, and thrown away
             raise ImportedOtherwise
+
+
+def _given(
+    new: dict[Hashable, types.CodeType], where: str, among: Iterable[types.FunctionType]
+) -> set[Hashable]:
+    """Give those ``among`` that are meant their new code: which ones were there."""
+    found: set[Hashable] = set()
+    for function in among:
+        key = _key(function.__code__)
+        if key not in new or os.path.realpath(function.__code__.co_filename) != where:
+            continue
+        try:
+            function.__code__ = new[key]
+        except ValueError:  # it takes other variables of the function around it
+            raise ImportedOtherwise from None
+        found.add(key)
+    return found
+
+
+def _functions(modules: list[types.ModuleType]) -> list[types.FunctionType]:
+    """Those that modules and their classes hold, below decorators too."""
+    todo: list[object] = [value for module in modules for value in vars(module).values()]
+    names = {module.__name__ for module in modules}
+    found: dict[int, types.FunctionType] = {}
+    seen: set[int] = set()
+    while todo:
+        one = todo.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, types.FunctionType):
+            found[id(one)] = one
+            todo += [cell.cell_contents for cell in one.__closure__ or () if _is_filled(cell)]
+        elif isinstance(one, type) and one.__module__ in names:
+            todo += vars(one).values()
+        elif isinstance(one, property):
+            todo += [one.fget, one.fset, one.fdel]
+        elif isinstance(one, (staticmethod, classmethod)):
+            todo.append(one.__func__)
+        elif isinstance(one, (functools.partial, functools.cached_property)):
+            todo.append(one.func)
+        elif isinstance(one, (list, tuple)) and len(one) < 100:
+            todo += one
+        elif isinstance(one, dict) and len(one) < 100:
+            todo += one.values()
+        if isinstance(wrapped := getattr(one, "__wrapped__", None), types.FunctionType):
+            todo.append(wrapped)
+    return list(found.values())
+
+
+def _is_filled(cell: types.CellType) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:
+        return False
+
+
+def _file_of(module: object) -> str:
+    return os.path.realpath(getattr(module, "__file__", None) or "")
 
 
 def _changed(before: types.CodeType, after: types.CodeType) -> list[tuple[Hashable, types.CodeType]]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import cProfile
+import gc
 import importlib
 import json
 import os
@@ -78,6 +79,8 @@ class Collected:
         self.profile.disable()
         codes = [one.code for one in self.profile.getstats() if isinstance(one.code, types.CodeType)]
         self.importing = {(os.path.realpath(code.co_filename), code.co_firstlineno) for code in codes}
+        gc.collect()
+        gc.freeze()  # a collection in a fork would copy all of it
         for line in self.asked:
             asked = json.loads(line)
             answer = in_a_fork(partial(self._run, session, asked), asked)

@@ -313,6 +313,14 @@ def test_as_many_connections_as_fill_a_host(host: float, stream: float, channels
     assert plan_auto._channels(network(host, stream, basis="goodput")) == (1,)
 
 
+def test_connections_are_counted_by_the_usual_host_and_the_usual_connection() -> None:
+    """One fast host and one fast connection among slow ones are no reason for more, or for fewer."""
+    known = network(1e8, 2.5e7)
+    known.network.capacity[3] = 1e10
+    known.network.stream[0, 1] = 1e10
+    assert plan_auto._channels(known) == (1, 4)
+
+
 def predicted(time_s: float, **fields: Any) -> Prediction:
     values: dict[str, Any] = {
         "size_bytes": 10,
