@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from netprobe.core.documents.document import write_document
 from netprobe.core.documents.map import DIRECTED, Map
 from netprobe.core.documents.scan import Scan
 from netprobe.core.errors import DocumentError
 from netprobe.pipeline import map_scan
+from netprobe.pipeline.planning import groupings
 from netprobe.pipeline.planning import plan_order as module
 from netprobe.pipeline.planning.plan_order import PlanRequest, plan_order
-from netprobe.pipeline.planning.predicting import check_own_map
+from netprobe.pipeline.planning.predicting import capacity_beside, check_own_map
 from netprobe.plan.order.strategy import CLOSE
 from tests.documents import make_scan, rack_rtt
-from tests.maps import made_map
+from tests.maps import made_capacity, made_map
 
 
 @pytest.mark.parametrize("ratio", [1.0, 1 + 0.9 * CLOSE, 1 + 1.1 * CLOSE, 1.5, 4.0])
@@ -73,3 +78,43 @@ def test_readings_are_asked_for_as_the_plan_is(monkeypatch: pytest.MonkeyPatch) 
     assert asked == [
         {"size_bytes": 1000, "held_out": True, "seed": 7}, {"size_bytes": None, "held_out": None, "seed": 0}
     ]  # fmt: skip
+
+
+def test_capacities_beside_a_map_are_its_own(tmp_path: Path) -> None:
+    map_, other = made_map([2, 2], seed=1), made_map([2, 2], seed=2)
+    plan = plan_order(map_, PlanRequest(held_out=False))
+    assert capacity_beside(map_, tmp_path) is None
+    own, stranger = (
+        made_capacity(map_).model_copy(update={"parents": [one.parent()]}) for one in (map_, other)
+    )
+    assert map_.parent().sha256 != other.parent().sha256
+    nobody = made_capacity(map_)
+    short = made_capacity(map_, rates={"tx:h0": None}).model_copy(update={"parents": [map_.parent()]})
+    for capacity, found in ((stranger, False), (nobody, False), (short, False), (own, True)):
+        write_document(capacity, tmp_path / "capacity.json")
+        assert (capacity_beside(map_, tmp_path) is not None) == found
+        assert (capacity_beside(plan, tmp_path) is not None) == found
+        assert capacity_beside(plan.model_copy(update={"parents": []}), tmp_path) is None
+
+
+@pytest.mark.parametrize("name", ["best", "sqrt"])
+def test_groups_of_chance_are_those_of_the_seed(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    map_ = made_map([3, 3, 3], seed=1)
+    hosts = [host.name for host in map_.hosts]
+    seeds: list[int] = []
+
+    def made(_map: Map, _hosts: list[str], *, seed: int = 0) -> groupings.Grouping:
+        seeds.append(seed)
+        return groupings.Grouping(name="sqrt", groups=(tuple(hosts),))
+
+    monkeypatch.setattr(groupings, "sqrt_grouping", made)
+    groupings.groupings_named(map_, hosts, name, seed=9)
+    assert seeds == [9]
+
+
+def test_an_interval_that_nothing_bounds_has_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = [(1.0, None), (2.0, 3.0)]
+    predicted = SimpleNamespace(interval=lambda order: ends[order[0]])
+    monkeypatch.setattr(module, "_predicted", lambda *_given: (predicted, [[0], [1]]))
+    map_ = made_map([2, 2], seed=1)
+    assert module.shared_intervals_s([], made_capacity(map_), map_) == [(1.0, math.inf), (2.0, 3.0)]
