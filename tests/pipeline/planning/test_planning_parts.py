@@ -14,6 +14,7 @@ import pytest
 from netprobe.core.documents.document import write_document
 from netprobe.core.documents.schedule_plan import Prediction
 from netprobe.core.errors import DocumentError, InputError
+from netprobe.core.units import seconds_text
 from netprobe.pipeline import map_scan
 from netprobe.pipeline.planning import held_out, plan_auto, plan_ds_sync, plan_two_level
 from netprobe.pipeline.planning.groupings import groupings_named, groupings_of, sqrt_grouping
@@ -285,6 +286,8 @@ def test_a_pattern_has_the_times_of_its_rates() -> None:
     # A ring sends 2 (N - 1) / N of the buffer over each link: the slowest is the uplink of g1, at 5 MB/s.
     assert plan.all_reduce_s == pytest.approx(2 * 5 / 6 * 10**7 / 5e6, rel=0.01)
     assert plan.predicted_s is not None and plan.hierarchical_s is not None
+    for each in (plan.predicted_s, plan.all_reduce_s, plan.hierarchical_s):
+        assert seconds_text(each) in (plan.advice or "")
     with pytest.raises(InputError):
         plan_ds_sync.plan_ds_sync(made_map([1]), DsSyncRequest())
     for word in ("group:h1", "host:g1", "rack:g1", "g1", "host:h6"):
