@@ -36,6 +36,19 @@ def test_every_page_is_in_a_table_of_contents(script: ModuleType, tmp_path: Path
     assert listed <= pages
 
 
+def test_every_link_leads_to_a_file_of_the_site(script: ModuleType, tmp_path: Path) -> None:
+    """As the strict build asks, which needs Sphinx: what is linked has to be among the files that are laid out."""
+    source = tmp_path / "source"
+    script.lay_out(source)
+    dead = [
+        (page.relative_to(source).as_posix(), link)
+        for page in source.rglob("*.md")
+        for link in re.findall(r"\]\(([^)\s#]+)[^)\s]*\)", page.read_text(encoding="utf-8"))
+        if "://" not in link and not link.startswith(("mailto:", "/")) and not (page.parent / link).exists()
+    ]
+    assert dead == []
+
+
 def test_the_reference_has_every_public_name(script: ModuleType) -> None:
     text = script.interface()
     lost = [
