@@ -134,6 +134,16 @@ def test_slow_readings_repeat_where_half_of_them_are_of_pairs_slow_twice(
     assert np.array_equal(found.full(9.0 * distance, distance, raw), 9.0 * distance)
 
 
+def test_nothing_is_slow_for_a_distance_that_is_not_known() -> None:
+    distance, raw = slow_table(2, 0)
+    found = _Slow.of(distance, raw)
+    for at in ((0, 1), (1, 0)):
+        distance[at] = 0.0
+    for at in ((1, 2), (2, 1)):
+        raw[at] = NAN
+    assert np.array_equal(found.full(distance, distance, raw), distance)
+
+
 def test_what_is_slow_is_beyond_four_times_the_noise() -> None:
     rng = np.random.default_rng(0)
     distance = np.ones((40, 40)) - np.eye(40)
