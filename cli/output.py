@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -70,6 +71,13 @@ class Output:
         if self.json:
             with _writing():
                 print(json.dumps(data, allow_nan=False), flush=True)
+
+    def document(self, path: Path, **more: Any) -> None:
+        """With --json: the document as it was just written to ``path``, and beside its keys ``file`` and ``more``."""
+        if self.json:
+            from netprobe.core.documents.document import read_json
+
+            self.result(read_json(path) | more | {"file": str(path)})
 
     @property
     def live(self) -> bool:

@@ -121,8 +121,11 @@ def run_locality_test(
     if least_p_value(partition) > SIGNIFICANCE:
         text = (
             f"too few hosts to tell: of {len(partition)} hosts even the clearest {int(partition.max()) + 1} groups "
-            f"could be chance (p = {p_value:.2g})"
+            f"could be chance (p = {p_value:.2g}"
         )
+        if p_value <= SIGNIFICANCE:
+            text += f" by their gap, but near pairs at random form such groups with p = {least_p_value(partition):.2g}"
+        text += ")"
         verdict = Verdict(locality="cannot_tell", contrast=contrast, p_value=p_value, text=text)
         return LocalityTest(verdict=verdict)
     if p_value > SIGNIFICANCE:

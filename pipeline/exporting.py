@@ -67,7 +67,7 @@ def export_hostfile(
     rank. Raises InputError for a plan of another kind, an unknown format, or what the format cannot express.
     """
     if not isinstance(plan, (OrderPlan, SchedulePlan)):
-        raise InputError(f"a plan of kind {plan.kind!r} has no single rank order to export")
+        raise InputError(no_rank_order(plan))
     by_name = named_hosts(plan.hosts, hosts, source="plan")
     ranked = [by_name[name] for name in plan.order]
     warnings = _left_out(plan.left_out, "has no rank", refuse=require_all)
@@ -88,6 +88,17 @@ def export_hostfile(
         flags = entry.naming_flags(names) if entry.naming_flags is not None else ()
         command = shlex.join(entry.command(str(path), sum(slots_of(ranked, slots)), [*flags, "PROGRAM"]))
     return Exported(text=text, command=command, order=entry.order, warnings=warnings, path=path)
+
+
+def no_rank_order(plan: Plan) -> str:
+    """Why a plan gives no hostfile, and what to do with it instead."""
+    use = "netprobe plan order MAP makes a plan that has one"
+    if plan.kind == "ds_sync":
+        use = (
+            "its training takes one rank on each of its hosts, in any order: start it by a plan of kind order of the "
+            "same map (netprobe plan order MAP), and give this document to DSSync of netprobe.runtime"
+        )
+    return f"a plan of kind {plan.kind!r} has no order of ranks: {use}"
 
 
 def is_export(text: str, head: str) -> bool:
@@ -141,7 +152,7 @@ def export_schedule(plan: Plan, *, format_name: str = "json") -> Exported:
     if not isinstance(plan, SchedulePlan):
         other = {
             "order": "netprobe export hostfile writes a rank order",
-            "ds_sync": "DSSync of netprobe.runtime trains by the document itself",
+            "ds_sync": "DSSync of netprobe.runtime trains by the document itself, one rank a host in any order",
         }.get(plan.kind, "netprobe plan 2lha or plan auto makes one")
         raise InputError(f"a plan of kind {plan.kind!r} is not a schedule: {other}")
     return Exported(text=entry.write(plan), command=None, order=entry.summary, path=Path(entry.file))

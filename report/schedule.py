@@ -37,7 +37,8 @@ class TriedTable:
         self, tried: Sequence[Tried], size_bytes: int, *, timed: bool = True, all_rows: bool = False
     ) -> None:
         """``tried``: the chosen one first; the first few of them unless all are wanted."""
-        self._rows = [_cells(one, size_bytes) for one in (tried if all_rows else tried[:ROWS_SHOWN])]
+        few = tried[:ROWS_SHOWN] if timed else [one for one in tried if one.prediction][:ROWS_SHOWN]
+        self._rows = [_cells(one, size_bytes) for one in (tried if all_rows else few)]
         self._left_out = len(tried) - len(self._rows)
         self._columns = [
             name
@@ -106,6 +107,8 @@ def _candidate(candidate: Candidate) -> str:
         parts.append(
             f"{candidate.order_name} order" if candidate.order_name == "found" else candidate.order_name
         )
+    if candidate.chunk_bytes is not None:
+        parts.append(f"chunks of {size_text(candidate.chunk_bytes)}")
     if candidate.channels > 1:
         parts.append(f"{candidate.channels} connections")
     return ", ".join(parts)
@@ -159,4 +162,7 @@ def pattern_lines(plan: DsSyncPlan) -> list[str]:
     groups = "; ".join(
         ", ".join(group[:8]) + (" .." if len(group) > 8 else "") for group in plan.pattern[0].groups[:8]
     )
-    return [f"{plan.pattern_length} iterations; the first: {groups}", *filter(None, [plan.advice])]
+    again = f"a pattern of {count(plan.pattern_length, 'iteration')}, over and over"
+    if plan.pattern_length == 1:
+        return [f"every iteration averages: {groups}", *filter(None, [plan.advice])]
+    return [f"{again}; its first averages: {groups}", *filter(None, [plan.advice])]

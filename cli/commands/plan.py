@@ -176,7 +176,7 @@ def order(
             *next_lines(_export_command(path), verify),
         )
         output.say(f"{headline(document, result)}.")
-    output.result(plan_summary(result) | {"file": str(path)})
+    output.document(path)
     return 0
 
 

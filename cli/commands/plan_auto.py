@@ -10,7 +10,6 @@ from netprobe.cli.options.schedules import (
     HostsOption,
     OutOption,
     SizeOption,
-    schedule_summary,
     tried_rows,
 )
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption, VerboseOption
@@ -61,7 +60,7 @@ def choose(
         output.say(schedule_text(planned.plan), *ranges_text(planned.ranges))
         output.say(*unknown_text(planned.unknown), f"wrote {path}")
         output.say(f"{_headline(planned)}.")
-    output.result(_summary(planned, request.size_bytes) | {"file": str(path)})
+    output.document(path, **_summary(planned, request.size_bytes))
     return 0
 
 
@@ -78,8 +77,8 @@ def _headline(planned: Any) -> str:
 
 
 def _summary(planned: Any, size_bytes: int) -> dict[str, Any]:
-    """What ``--json`` says: the plan, the table, which choice holds where, what remains unknown."""
-    return schedule_summary(planned.plan) | {
+    """What ``--json`` says besides the plan: the table, which choice holds where, what remains unknown."""
+    return {
         "reason": planned.decision.reason,
         "baseline": planned.decision.baseline.label,
         "tried": tried_rows(planned.tried, size_bytes),

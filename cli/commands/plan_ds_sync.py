@@ -55,5 +55,5 @@ def ds_sync(
         from netprobe.report.schedule import pattern_lines
 
         output.say(*pattern_lines(plan), f"wrote {path}", f"{ds_sync_headline(plan)}.")
-    output.result(plan.model_dump(mode="json", exclude={"hosts", "parents"}) | {"file": str(path)})
+    output.document(path)
     return 0

@@ -13,7 +13,6 @@ from netprobe.cli.options.schedules import (
     OutOption,
     SizeOption,
     chunk_bytes_of,
-    schedule_summary,
     tried_rows,
 )
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption, VerboseOption
@@ -90,12 +89,5 @@ def two_level(
         output.say(schedule_text(planned.plan), *unknown_text(planned.unknown), f"wrote {path}")
         chosen = planned.tried[0].prediction if planned.decides and planned.tried else None
         output.say(f"{two_level_headline(planned.plan, None if chosen is None else chosen.time_s)}.")
-    output.result(
-        schedule_summary(planned.plan)
-        | {
-            "tried": tried_rows(planned.tried, request.size_bytes),
-            "unknown": list(planned.unknown),
-            "file": str(path),
-        }
-    )
+    output.document(path, tried=tried_rows(planned.tried, request.size_bytes), unknown=list(planned.unknown))
     return 0

@@ -109,7 +109,7 @@ def _summary(shown: Shown) -> dict[str, Any]:
         data["capacity"] = capacity_summary(shown.capacity)
     data["plans"] = [
         {"file": str(path)}
-        | plan.model_dump(mode="json", exclude={"hosts", "parents", "transfers", "chunks"})
+        | plan.model_dump(mode="json", by_alias=True, exclude={"hosts", "parents", "transfers", "chunks"})
         for path, plan in shown.plans
     ]
     data["verify"] = [{"file": str(path)} | verify_summary(verify) for path, verify in shown.verifies]

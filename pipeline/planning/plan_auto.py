@@ -193,7 +193,10 @@ def _reason(known: KnownNetwork, decision: Decision, tried: Sequence[Tried]) -> 
     own, base, likely = (found.get(one) for one in (decision.candidate, decision.baseline, decision.likely))
     label = decision.candidate.label
     if not known.decides(decision.size_bytes):
-        return f"cannot tell what is fastest for {size}, since the map knows latencies alone: {label} is kept"
+        return (
+            f"cannot tell what is fastest for {size}, since the map knows latencies alone; {label} is written, "
+            "which is not a choice but what libraries run for large buffers"
+        )
     assert own is not None and base is not None  # both were predicted
     took = f"{seconds_text(own.time_s)} for {size} by {known.basis}{range_text(own)}"
     if decision.reason == "faster":
@@ -228,6 +231,20 @@ def _passed_over(decision: Decision, own: Prediction, likely: Prediction | None)
     )
 
 
+_PLACES = {
+    "tx": "what {} sends",
+    "rx": "what {} receives",
+    "up": "the uplink out of {}",
+    "down": "the uplink into {}",
+}
+
+
+def _resource_text(resource: str) -> str:
+    """A resource in words: ``down:g2`` is the uplink into g2."""
+    kind, _, name = resource.partition(":")
+    return _PLACES[kind].format(name) if kind in _PLACES and name else resource
+
+
 def _difference(own: Prediction, base: Prediction) -> str:
     """Fewer bytes between groups, or fewer steps."""
     parts = []
@@ -238,6 +255,7 @@ def _difference(own: Prediction, base: Prediction) -> str:
         parts.append(f"{own.steps} steps instead of {base.steps}")
     if base.busiest is not None and base.busiest != own.busiest:
         parts.append(
-            f"{base.busiest} is the bottleneck, busy for {base.utilisation or 0:.0%} of the other's time"
+            f"the other waits for {_resource_text(base.busiest)}, which it keeps busy for "
+            f"{base.utilisation or 0:.0%} of its time"
         )
     return f": {', '.join(parts)}" if parts else ""

@@ -14,16 +14,18 @@ from netprobe.core.documents.map import Map
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import plain_host
 from netprobe.core.text import listed
-from netprobe.core.units import seconds_text, size_text
+from netprobe.core.units import count, seconds_text, size_text
 from netprobe.plan.auto.known import known_network
 from netprobe.plan.ds_sync.consensus import eigenvalue_of, rho_of, steps_until_close
 from netprobe.plan.ds_sync.costs import Rates, all_reduce_time_s, hierarchical_time_s, pattern_time_s
-from netprobe.plan.ds_sync.patterns import make_pattern
+from netprobe.plan.ds_sync.patterns import Iteration, make_pattern
 from netprobe.plan.registry import prove_plan
 from netprobe.plan.simulate.network import pooled_rates
 
 SIZE_BYTES = 100_000_000
 CONTENDED_SHARE = 0.7
+LIKE = 1.02
+"""Times within this ratio count as equal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +86,9 @@ def plan_ds_sync(map_: Map, request: DsSyncRequest, *, capacity: Capacity | None
         all_reduce_s=None if times is None else times[1],
         hierarchical_s=None if times is None else times[2],
     )
-    plan = plan.model_copy(update={"advice": _advice(plan, len(racks))})
+    plain = make_pattern(numbers, [], []) if rates is not None and (groups or hosts) else pattern
+    without = None if rates is None or plain == pattern else _mixing(plain, len(names), rates, size)
+    plan = plan.model_copy(update={"advice": _advice(plan, len(racks), without)})
     prove_plan(plan)
     return plan
 
@@ -147,20 +151,38 @@ def _rates(
     )
 
 
-def _advice(plan: DsSyncPlan, racks: int) -> str:
+def _mixing(pattern: Sequence[Iteration], hosts: int, rates: Rates, size_bytes: int) -> tuple[int, float]:
+    """Iterations until differences are a thousandth, and the seconds of one, of a pattern."""
+    rho = rho_of(pattern, hosts)
+    return steps_until_close(rho, len(pattern)), pattern_time_s(pattern, rates, size_bytes)
+
+
+def _advice(plan: DsSyncPlan, racks: int, without: tuple[int, float] | None) -> str:
+    """``without``: iterations to a thousandth and seconds of one, were nothing contended; None: not another pattern."""
+    steps = plan.iterations_to_a_thousandth
     said = [
-        f"differences between hosts shrink to a thousandth in {plan.iterations_to_a_thousandth} iterations "
+        f"differences between hosts shrink to a thousandth in {count(steps, 'iteration')} "
         f"(rho {plan.rho:.3f} per period of {plan.pattern_length})"
     ]
+    if plan.predicted_s:
+        said[0] += f", {seconds_text(steps * plan.predicted_s)} of exchanges"
+    if without is not None and plan.predicted_s:
+        ratio = steps * plan.predicted_s / max(without[0] * without[1], 1e-12)
+        worse = f": this one mixes {ratio:.2f}x slower" if ratio > LIKE else ""
+        said.append(
+            f"the pattern without contention takes {count(without[0], 'iteration')} of {seconds_text(without[1])}, "
+            f"{seconds_text(without[0] * without[1])}{worse}"
+        )
     if racks == 1:
         said.append(
             "the map has one group, so every iteration averages all hosts: DS-Sync gains nothing here"
         )
     if plan.predicted_s and plan.all_reduce_s and plan.hierarchical_s and plan.size_bytes:
         said.append(
-            f"averages of {size_text(plan.size_bytes)} take {seconds_text(plan.predicted_s)} per iteration, a ring "
-            f"all-reduce {seconds_text(plan.all_reduce_s)} ({plan.all_reduce_s / plan.predicted_s:.2f}x), a "
-            f"hierarchical one {seconds_text(plan.hierarchical_s)} ({plan.hierarchical_s / plan.predicted_s:.2f}x)"
+            f"averages of {size_text(plan.size_bytes)} take {seconds_text(plan.predicted_s)} per iteration, "
+            "a ring all-reduce group by group "
+            f"{seconds_text(plan.all_reduce_s)} ({plan.all_reduce_s / plan.predicted_s:.2f}x), "
+            f"a hierarchical one {seconds_text(plan.hierarchical_s)} ({plan.hierarchical_s / plan.predicted_s:.2f}x)"
         )
     else:
         said.append(

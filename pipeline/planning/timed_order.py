@@ -67,7 +67,10 @@ def search_by_time(
     tried = f"{found.simulated} orders simulated"
     if not all(times.surely_faster(found.order, one, CLOSE) for one in (original, other)):
         return TimedSearch(
-            order=None, time_s=found.time_s, said=f"none of {tried} is surely more than {CLOSE:.0%} faster"
+            order=None,
+            time_s=found.time_s,
+            said=f"none of {tried} is surely more than {CLOSE:.0%} faster than both "
+            "the original order and the one found by latency",
         )
     return TimedSearch(
         order=tuple(kept.order[host] for host in found.order),

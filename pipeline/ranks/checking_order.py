@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from netprobe.core.documents.plan import OrderPlan, Plan
+from netprobe.core.documents.schedule_plan import SchedulePlan
 from netprobe.core.errors import HostsError, InputError
 from netprobe.core.hosts import Host, read_hosts_file_text
 from netprobe.core.rank_hosts import Ambiguous, Displaced, HostFinder, Place, host_of
@@ -15,7 +16,7 @@ from netprobe.formats import format_named, slots_of
 from netprobe.formats.hostfiles.ranks import MAX_RANKS, places_of
 from netprobe.formats.rank_output.rank_lines import RankLine, RankLog
 from netprobe.formats.rank_output.rank_program import RANK_LAUNCHERS
-from netprobe.pipeline.exporting import named_hosts
+from netprobe.pipeline.exporting import named_hosts, no_rank_order
 
 _EITHER = 4
 
@@ -68,10 +69,11 @@ def planned_ranks(
 ) -> PlannedRanks:
     """Where a plan puts each rank. ``hosts`` and ``slots`` are those that were exported with it.
 
-    Raises InputError for a plan of another kind, of other hosts, or for slots out of range.
+    A schedule carries the order it was built for.
+    Raises InputError for a plan without an order, of other hosts, or for slots out of range.
     """
-    if not isinstance(plan, OrderPlan):
-        raise InputError(f"a plan of kind {plan.kind!r} has no single rank order to check")
+    if not isinstance(plan, (OrderPlan, SchedulePlan)):
+        raise InputError(no_rank_order(plan))
     by_name = named_hosts(plan.hosts, hosts, source="plan")
     ranked = tuple(by_name[name] for name in plan.order)
     return PlannedRanks(

@@ -105,11 +105,13 @@ class Chooser:
         """The choice for a buffer of ``size_bytes``."""
         given = self.candidates if among is None else among
         baselines = self._baselines(given) or self._baselines(self.candidates)
-        base = next(self._ascending(baselines, size_bytes))
         if not self.known.decides(size_bytes):
+            # Latency says nothing of bytes; libraries run a ring for what is large.
+            base = next((one for one in baselines if one.algorithm == BASELINES[0]), baselines[0])
             return Decision(
                 size_bytes=size_bytes, candidate=base, baseline=base, reason="cannot_tell", likely=base
             )
+        base = next(self._ascending(baselines, size_bytes))
         every = distinct(given, size_bytes)
         goal = self.time_s(base, size_bytes)
         best, sure = base, list[Candidate]()

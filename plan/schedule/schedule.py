@@ -70,7 +70,23 @@ class Template:
         bad[1:] |= self.step[1:] < self.step[:-1]
         if bad.any():
             at = int(np.argmax(bad))
-            raise ValueError(f"transfer {at} is not valid or out of step order: {self.text(at)}")
+            raise ValueError(f"transfer {at} {self._fault(at)}: {self.text(at)}")
+
+    def _fault(self, at: int) -> str:
+        """What is wrong with transfer ``at``."""
+        step, src, dst = (int(column[at]) for column in (self.step, self.src, self.dst))
+        first, last, op = (int(column[at]) for column in (self.first, self.last, self.op))
+        if at and step < int(self.step[at - 1]):
+            return f"is out of step order (step {step} after step {int(self.step[at - 1])})"
+        if not 0 <= step < MAX_STEPS:
+            return f"has a step that is not 0 to {MAX_STEPS - 1}"
+        if not 0 <= first < last <= self.chunks:
+            return f"has chunks that are no range within the template's {self.chunks}"
+        if not COPY <= op <= APPLY:
+            return f"has the operation {op}, and {COPY} to {APPLY} are known"
+        if src < 0 or dst < 0:
+            return "names a rank below 0"
+        return "applies at another rank than its own" if op == APPLY else "sends to its own rank"
 
     def __len__(self) -> int:
         """How many transfers."""

@@ -96,6 +96,9 @@ def test_latencies_alone_cannot_tell(folder: Path, capsys: pytest.CaptureFixture
     assert "1.449 kB to 1 GB: cannot tell" in said and "not known: how long bytes take" in said
     plan = load_plan(folder / "plan.json")
     assert isinstance(plan, SchedulePlan) and plan.order == [f"h{i}" for i in range(6)]
+    # Latencies would pick halving-doubling, which says nothing of 2 MB: what libraries run is written, and called so.
+    assert plan.algorithm == "chunked-ring" and " is kept" not in said
+    assert "chunked-ring in the original order is written, which is not a choice" in said
 
 
 @pytest.mark.parametrize(

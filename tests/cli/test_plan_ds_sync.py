@@ -28,7 +28,7 @@ def test_a_pattern_is_printed(folder: Path, capsys: pytest.CaptureFixture[str]) 
     assert run(["plan", "ds-sync", str(folder / "map.json"), "--contended", "group:g1", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["pattern_length"] == len(said["pattern"]) and said["rho"] < 1
-    assert said["left_out"] == ["h8"]
+    assert said["left_out"] == ["h8"] and said["schema"] == "netprobe.plan/1.2" and "schema_" not in said
     plan = load_plan(folder / "plan.json")
     assert plan.kind == "ds_sync" and said["file"] == str(folder / "plan.json")
     other = ["--out", str(folder / "other.json"), "--size", "1MB", "--seed", "3", "--quiet"]
@@ -113,3 +113,43 @@ def test_an_edited_pattern_is_refused_when_it_is_loaded(
     (folder / "plan.json").write_text(json.dumps(data), encoding="utf-8")
     with pytest.raises(DocumentError, match=text):
         load_plan(folder / "plan.json")
+
+
+def test_contention_says_what_it_costs_to_mix(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its exchanges may be quicker while differences take longer to shrink: iterations times seconds tell."""
+    map_ = made_map([3, 3, 2])
+    files.save(map_, folder / "map.json")
+    files.save(capacity_of(map_), folder / "capacity.json")
+    words = [
+        "plan",
+        "ds-sync",
+        str(folder / "map.json"),
+        "--capacity",
+        str(folder / "capacity.json"),
+        "--json",
+    ]
+    assert run([*words, "--out", str(folder / "none.json")]) == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert run([*words, "--contended", "group:g0"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    whole = [one["iterations_to_a_thousandth"] * one["predicted_s"] for one in (said, plain)]
+    assert said["predicted_s"] < plain["predicted_s"] and whole[0] > 1.5 * whole[1]
+    assert (
+        f"the pattern without contention takes {plain['iterations_to_a_thousandth']} iterations of"
+        in said["advice"]
+    )
+    assert f"this one mixes {whole[0] / whole[1]:.2f}x slower" in said["advice"]
+    assert "without contention" not in plain["advice"]
+
+
+def test_what_a_pattern_has_no_order_for_names_what_to_do(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = str(folder / "plan.json")
+    assert run(["plan", "ds-sync", str(folder / "map.json"), "--quiet"]) == 0
+    for words in (["export", "hostfile", plan], ["launch", plan, "--via", "local", "--", "true"]):
+        assert run(words) == 2
+        said = capsys.readouterr().err
+        assert "netprobe plan order MAP" in said and "DSSync" in said and "check" not in said
+    assert run(["export", "schedule", plan]) == 2
+    assert "export hostfile" not in capsys.readouterr().err

@@ -63,19 +63,23 @@ def test_a_schedule_is_said_to_be_worth_it_or_not() -> None:
         "Use this plan: 3.1x as fast as b, predicted"
     )
     assert auto_headline("a", "b", None, decides=True).startswith("Keep a")
-    assert "cannot be told" in auto_headline("a", "b", None, decides=False)
+    said = auto_headline("a", "b", None, decides=False)
+    assert "cannot be told" in said and said.endswith("a is what libraries run")
 
 
 @pytest.mark.parametrize(
     ("times", "says"),
     [
-        ((1.0, 3.0, 2.0), "2.0x faster than the best all-reduce"),
-        ((1.0, 3.0, 0.9), "Do not use"),
+        ((1.0, 3.0, 2.0), "2.0x faster than a hierarchical all-reduce, predicted"),
+        ((1.0, 3.0, 4.0), "3.0x faster than a ring all-reduce group by group, predicted"),
+        ((1.0, 3.0, 2.0), "a thousandth in 88 iterations, 88.0 s of exchanges"),
+        ((1.0, 3.0, 0.9), "Do not use DS-Sync here: a hierarchical all-reduce is as fast"),
         ((None, None, None), "cannot be told"),
     ],
 )
 def test_ds_sync_is_held_against_the_best_all_reduce(times: tuple[float | None, ...], says: str) -> None:
     values: dict[str, Any] = dict(zip(("predicted_s", "all_reduce_s", "hierarchical_s"), times))
+    values["iterations_to_a_thousandth"] = 88
     plan = DsSyncPlan.model_construct(pattern_length=3, _fields_set=None, **values)
     assert says in ds_sync_headline(plan)
     alone = DsSyncPlan.model_construct(pattern_length=1, _fields_set=None, **values)

@@ -151,3 +151,24 @@ def test_racks_of_two_send_their_leaders_first_and_stay_at_home_next() -> None:
     # Larger racks go on sending, each host in its turn.
     mixed = make_pattern([[0, 1], [2, 3, 4], [5, 6, 7]])
     assert [iteration.leaders for iteration in mixed[:4]] == [(0, 2, 5), (3, 6), (1, 4, 7), (2, 5)]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "says"),
+    [
+        ("step", 0, "out of step order"),
+        ("step", -1, "out of step order"),
+        ("step", 1 << 30, "has a step that is not 0 to"),
+        ("last", 99, "no range within the template's 4"),
+        ("op", 7, "has the operation 7"),
+        ("src", -1, "names a rank below 0"),
+        ("dst", 0, "sends to its own rank"),
+    ],
+)
+def test_a_wrong_transfer_says_which_and_what_of_it(column: str, value: int, says: str) -> None:
+    template = build("chunked-ring", 4).templates[0]
+    at = int(np.flatnonzero((template.src == 0) & (template.step == template.steps - 1))[0])
+    values = getattr(template, column).copy()
+    values[at] = value
+    with pytest.raises(ValueError, match=f"transfer {at} .*{says}"):
+        replace(template, **{column: values})
