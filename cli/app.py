@@ -99,5 +99,7 @@ def usage_error_text(error: Exception) -> str | None:
     if "NoArgsIsHelpError" in names:
         typer.echo(message)
         return f"a command is missing (see {command} --help)"
+    if getattr(error, "option_name", None) == "-v" and command == "netprobe":
+        message = f"{message}. Did you mean -V (the version)? -v is of a command: netprobe scan -v"
     message = _POSSIBLE.sub(r". Did you mean \1?", message)
     return f"{message} (see {command} --help)"

@@ -83,6 +83,9 @@ def run(args: Sequence[str]) -> int:
     except NetprobeError as error:
         return _fail(args, str(error), error.exit_code)
     except Exception as error:
+        missing = _missing(error)
+        if missing is not None:
+            return _fail(args, missing, EXIT_INPUT)
         from netprobe.cli.app import usage_error_text
 
         usage = usage_error_text(error)
@@ -98,6 +101,18 @@ def run(args: Sequence[str]) -> int:
         # Typer makes this of a KeyboardInterrupt, without a word.
         return _fail(args, "interrupted", EXIT_INTERRUPTED)
     return result if isinstance(result, int) else 0
+
+
+def _missing(error: Exception) -> str | None:
+    """What is to be installed where an import found nothing that is not netprobe's own; None for another error."""
+    if (
+        not isinstance(error, ModuleNotFoundError)
+        or (error.name or "netprobe").partition(".")[0] == "netprobe"
+    ):
+        return None
+    from netprobe.core.system.install import missing_text
+
+    return missing_text((error.name or "").partition(".")[0])
 
 
 def _was_interrupt(error: BaseException) -> bool:

@@ -111,6 +111,9 @@ def check_hosts(hosts: Sequence[Host], *, source: str | None = None) -> tuple[Ho
 def parse_hosts_line(text: str, *, source: str | None = None, line: int | None = None) -> list[Host]:
     """The hosts of one line: ``NAME [key=value ...]`` or ``NAME ADDRESS``; none for a comment.
 
+    ADDRESS alone is an IP address, or has ``{name}`` in it: any other second word could be another host, and an address
+    that is a name is written ``address=``.
+
     A NAME may be a range (``gpu[001-064]``); the keys target, address and launcher_name are ranges of the
     same length then, or templates in which ``{name}`` is replaced by the host's name.
     """
@@ -124,13 +127,12 @@ def parse_hosts_line(text: str, *, source: str | None = None, line: int | None =
             source=source,
             line=line,
         )
+    _refuse_several(words, source=source, line=line)
     fields: dict[str, object] = {}
     labels: dict[str, str] = {}
-    for position, word in enumerate(words[1:]):
+    for word in words[1:]:
         key, equals, value = word.partition("=")
         if not equals:
-            if position or len(words) > 2:
-                raise HostsError(f"{word!r} is not a KEY=VALUE", source=source, line=line)
             fields["address"] = word
         elif key in fields or key.removeprefix("label.") in labels:
             raise HostsError(f"{key!r} is given twice", source=source, line=line)
@@ -154,6 +156,35 @@ def parse_hosts_line(text: str, *, source: str | None = None, line: int | None =
         make_host(name, source=source, line=line, **{key: column[i] for key, column in columns.items()})
         for i, name in enumerate(names)
     ]
+
+
+def _refuse_several(words: Sequence[str], *, source: str | None, line: int | None) -> None:
+    """Refuse a line of several names, or one in which commas part them. Raises HostsError."""
+    bare = [word for word in words[1:] if "=" not in word]
+    if any(len(split_list(word)) > 1 or word.endswith(",") for word in (words[0], *bare) if "," in word):
+        raise HostsError(
+            f"{' '.join(words)[:60]!r} is a list with commas: write one host a line (--hosts takes a list: a,b)",
+            source=source,
+            line=line,
+        )
+    fault = name_fault(words[0]) if bare and "[" not in words[0] else None
+    if fault is not None:
+        raise HostsError(fault, source=source, line=line)
+    if bare and len(words) > 2 and _is_plain_address(bare[0]):
+        fault = f"{bare[0]!r} is not a KEY=VALUE: beside others an address is written address={bare[0]}"
+        raise HostsError(fault, source=source, line=line)
+    if bare and not _is_plain_address(bare[0]):
+        also = f" (an address that is a name: '{words[0]} address={bare[0]}')" if len(words) == 2 else ""
+        raise HostsError(
+            f"{bare[0]!r} behind {words[0]!r} is neither an IP address nor a KEY=VALUE: write one host a line{also}",
+            source=source,
+            line=line,
+        )
+
+
+def _is_plain_address(word: str) -> bool:
+    """Whether a word without ``address=`` can be nothing but an address, or is like one that is mistyped."""
+    return "{name}" in word or word.isdigit() or set(word) <= set("0123456789.[]-,") or ":" in word
 
 
 def parse_hosts_text(text: str, *, source: str | None = None) -> tuple[Host, ...]:

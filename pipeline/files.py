@@ -65,7 +65,7 @@ def prepare_folder(path: Path, *, force: bool = False) -> None:
 
 
 def check_out(path: Path, *, force: bool = False) -> None:
-    """Refuse what ``prepare_folder`` will refuse, and make nothing. Raises InputError and OutputExistsError."""
+    """Refuse what ``prepare_folder`` will refuse, and leave nothing behind. Raises InputError and OutputExistsError."""
     try:
         if path.is_dir():
             found = sorted(entry.name for entry in path.iterdir())
@@ -82,8 +82,17 @@ def check_out(path: Path, *, force: bool = False) -> None:
             raise InputError(
                 f"{path}: cannot be made: a name of {longest} bytes: at most {_LONGEST_NAME} are allowed"
             )
+        # Rights are not all: /proc, and a file system mounted to be read, let root try.
+        _try_folder(path, above)
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be made: {error}") from None
+
+
+def _try_folder(path: Path, above: Path) -> None:
+    try:
+        Path(tempfile.mkdtemp(prefix=".netprobe-", dir=above)).rmdir()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be made: {above} takes no folder: {error.strerror}") from None
 
 
 def _check_holds(path: Path, found: Sequence[str], *, force: bool) -> None:

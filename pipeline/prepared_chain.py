@@ -158,6 +158,12 @@ def _continued(request: ChainRequest, earlier: Earlier, hosts: tuple[Host, ...])
     return replace(options, measuring=measuring, scan=scan, seed=scan.seed)
 
 
+def _check_has_links(hosts: int) -> None:
+    """Refuse to say what nothing costs: one host is scanned for its hostfile alone. Raises InputError."""
+    if hosts < 2:
+        raise InputError("1 host has no links to measure: at least two hosts are needed")
+
+
 @dataclass(frozen=True, kw_only=True)
 class _OnLab:
     request: ChainRequest
@@ -168,6 +174,7 @@ class _OnLab:
 
     def estimate(self) -> ChainEstimate:
         files.check_out(self.request.folder, force=self.request.force)
+        _check_has_links(self.hosts)
         scan, measuring = self.options.scan, self.options.measuring
         phases = tuple(estimate_scan(self.hosts, scan, measuring))
         return ChainEstimate(hosts=self.hosts, phases=phases, options=scan, measuring=measuring)
@@ -203,6 +210,7 @@ class _OnFleet:
         if self.earlier is None:
             files.check_out(self.request.folder, force=self.request.force)
         hosts, earlier = len(self.hosts), self.earlier
+        _check_has_links(hosts)
         scan, measuring = self.options.scan, self.options.measuring
         complete = earlier is not None and earlier.scan is not None
         if complete:

@@ -11,7 +11,7 @@ PortRangeOption = Annotated[
     str | None,
     typer.Option(
         "--port-range",
-        metavar="LOW-HIGH",
+        metavar="LOW[-HIGH]",
         help="Ports to open on the hosts, both UDP and TCP (any otherwise).",
     ),
 ]

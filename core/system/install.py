@@ -20,6 +20,30 @@ def install_command(extra: str) -> str:
     return f"{shlex.quote(sys.executable or 'python3')} -m pip install '{DISTRIBUTION}[{extra}]'"
 
 
+BASE = {
+    "numpy": "numpy",
+    "scipy": "scipy",
+    "array_api_compat": "array-api-compat",
+    "pydantic": "pydantic",
+    "typer": "typer",
+    "rich": "rich",
+    "yaml": "PyYAML",
+}
+"""What the base install needs: the names to import, and the packages that have them."""
+
+
+def missing_text(module: str) -> str:
+    """One line for an import that found nothing: all that this Python lacks, and how to install it."""
+    from importlib.util import find_spec
+
+    lacking = [package for name, package in BASE.items() if name == module or find_spec(name) is None]
+    packages = lacking if module in BASE else [module, *lacking]
+    python = sys.executable or "python3"
+    return (
+        f"{python} lacks {', '.join(packages)}, which netprobe needs: {package_command(' '.join(packages))}"
+    )
+
+
 def place() -> Path | None:
     """The folder of the package that runs; None where it is in no folder."""
     file = getattr(sys.modules.get("netprobe"), "__file__", None)

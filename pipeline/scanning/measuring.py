@@ -82,7 +82,8 @@ def parse_measuring(
             way=goodput or "auto", seconds=goodput_seconds, sizes=size, streams=streams
         )
     elif given:
-        raise InputError(f"{' and '.join(given)} are of goodput: give --measure rtt,goodput as well")
+        verb = "is" if len(given) == 1 else "are"
+        raise InputError(f"{' and '.join(given)} {verb} of goodput: give --measure rtt,goodput as well")
     return Measuring(
         path=path,
         goodput=request,

@@ -18,7 +18,7 @@ from netprobe.cli.entry import run
         ("", "no host in it"),
         ("# none\n", "no host in it"),
         ("a\na\n", "twice"),
-        ("a b c d\n", "is not a KEY=VALUE"),
+        ("a b c d\n", "nor a KEY=VALUE: write one host a line"),
         ("a;reboot\n", "characters outside"),
         ("$(touch /tmp/pwned)\n", "characters outside"),
         ("-oProxyCommand=reboot\n", "starts with '-'"),

@@ -42,6 +42,13 @@ def test_the_short_form_is_a_name_and_an_address() -> None:
     )
 
 
+def test_a_template_and_a_range_of_addresses_are_addresses_too() -> None:
+    hosts = parse_hosts_text("n[1,3] 10.0.0.[1,3]\nm {name}-ib\n")
+    assert [(host.name, host.address) for host in hosts] == [
+        ("n1", "10.0.0.1"), ("n3", "10.0.0.3"), ("m", "m-ib")
+    ]  # fmt: skip
+
+
 def test_unwritten_fields_are_the_name() -> None:
     (host,) = parse_hosts_text("a")
     assert (host.target, host.launcher_name, host.address, host.slots) == ("a", "a", None, None)
@@ -66,7 +73,16 @@ def test_comments_blank_lines_crlf_and_a_byte_order_mark_are_no_hosts(tmp_path: 
         ("", "no host in it"),
         ("# nothing\n\n", "no host in it"),
         ("a\nb\na\n", "'a' is listed twice"),
-        ("a\nb extra words\n", "f:2: 'extra' is not a KEY=VALUE"),
+        ("a\nb extra words\n", "f:2: 'extra' behind 'b' is neither an IP address nor a KEY=VALUE"),
+        ("a b\n", "f:1: 'b' behind 'a' is neither an IP address nor a KEY=VALUE: write one host a line"),
+        ("a b.example\n", "'a address=b.example'"),
+        ("a b slots=4\n", "write one host a line"),
+        ("a 10.0.0.1 slots=4\n", "written address=10.0.0.1"),
+        ("a 10.0.0.1 10.0.0.2\n", "'10.0.0.1' is not a KEY=VALUE"),
+        ("a 10.0.0.256\n", "'10.0.0.256' is not an IP address"),
+        ("a, b\n", "a list with commas: write one host a line"),
+        ("a,b,c\n", "a list with commas: write one host a line"),
+        ("n[1,3],b\n", "a list with commas"),
         ("a zone=1\n", "f:1: unknown key 'zone'"),
         ("a slots=0\n", "slots='0'"),
         ("a slots=many\n", "slots='many'"),
