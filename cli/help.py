@@ -38,13 +38,16 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "scan": ("scan 'vm[1-8]' --out first", "scan hosts.txt --dry-run"),
     "map": ("map first --groups sqrt --out map2.json", "map first --k 4 --out map4.json"),
     "capacity": ("capacity first --dry-run", "capacity first --seconds 2"),
-    "auto": ("plan first", "plan auto first --capacity first --size 1GB"),
+    "auto": ("plan first", "plan auto first --size 1GB --out plan-1GB.json"),
     "order": (
         "plan order first --out plan2.json",
         "plan order first --algorithm halving-doubling --out hd.json",
     ),
-    "2lha": ("plan 2lha first --capacity first", "plan 2lha first --grouping nested --chunk 64KiB"),
-    "ds-sync": ("plan ds-sync first", "plan ds-sync first --contended group:g0"),
+    "2lha": (
+        "plan 2lha first --out 2lha.json",
+        "plan 2lha first --grouping sqrt --out sqrt.json",
+    ),
+    "ds-sync": ("plan ds-sync first", "plan ds-sync first --contended group:g1 --out contended.json"),
     "verify": ("verify first", "verify first --with mpi --out mpi.json"),
     "hostfile": ("export first", "export first --format mpich"),
     "topology": ("export topology first", "export topology first --format kubernetes"),
@@ -56,20 +59,32 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     ),
     "show": ("show first", "show first --slowest 20"),
     "eval": ("eval first --labels zone,rack", "eval first/map.json --truth topology.conf"),
-    "matrix": ("import matrix latency.csv --unit us", "import matrix - --unit ms --out scan.json <table.txt"),
+    "matrix": (
+        "import matrix latency.csv --unit us",
+        "import matrix - --unit ms --out table.json <table.txt",
+    ),
     "doctor": ("doctor", "doctor --hosts hosts.txt"),
-    "up": ("lab up two-racks", "lab up my.yaml --sshd"),
+    "up": ("lab up pair", "lab up racks-4x4 --name demo"),
     "list": ("lab list", "lab list --json"),
-    "exec": ("lab exec demo -- ping -c1 h1", "lab exec demo --host h1 -- ip addr"),
-    "set": ("lab set demo h1 rate=80Mbit/s", "lab set demo rack0:rack1 delay=1ms"),
+    "exec": ("lab exec demo -- ping -c1 h-hf2b", "lab exec demo --host h-hf2b -- ip addr"),
+    "set": ("lab set demo h-hf2b loss=20%", "lab set demo rack0:rack1 delay=1ms"),
     "down": ("lab down demo", "lab down --all"),
-    "kubernetes": ("manifest kubernetes | kubectl apply -f -", "manifest kubernetes --host-network --job"),
+    "kubernetes": ("manifest kubernetes | kubectl apply -f -", "manifest kubernetes --host-network"),
+    "plan": ("plan first", "plan order first --out plan2.json"),
+    "export": ("export first", "export topology first"),
+    "import": (
+        "import matrix latency.csv --unit us",
+        "import matrix - --unit ms --out table.json <table.txt",
+    ),
+    "lab": ("lab up racks-4x4 --name demo", "lab down demo"),
+    "manifest": ("manifest kubernetes | kubectl apply -f -", "manifest kubernetes --host-network"),
     "docs": ("docs", "docs launchers"),
     "completion": ("completion bash", "completion fish >~/.config/fish/completions/netprobe.fish"),
     "help": ("help scan", "help plan order"),
     "schema": ("schema map", "schema plan >plan.schema.json"),
 }
-"""Two of each command, by its last word."""
+"""Two of each command, and of each group, by its last word. Either works where the folder of a scan, or the lab
+``racks-4x4`` under the name demo, is there, and both in turn (tests/cli/test_help_examples.py types them)."""
 
 
 class Command(TyperCommand):
@@ -91,11 +106,16 @@ class Command(TyperCommand):
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Two examples."""
         super().format_epilog(ctx, formatter)
-        examples = EXAMPLES.get(self.name or "", ())
-        if examples:
-            with formatter.section("Examples"):
-                for example in examples:
-                    formatter.write(f"{'':{formatter.current_indent}}netprobe {example}\n")
+        write_examples(self.name, formatter)
+
+
+def write_examples(command: str | None, formatter: Any) -> None:
+    """The two of a command or a group, on lines that are never wrapped."""
+    examples = EXAMPLES.get(command or "", ())
+    if examples:
+        with formatter.section("Examples"):
+            for example in examples:
+                formatter.write(f"{'':{formatter.current_indent}}netprobe {example}\n")
 
 
 def records_of(command: Any, ctx: Any) -> list[tuple[str, list[_Record]]]:

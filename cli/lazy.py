@@ -90,6 +90,13 @@ class WholeHelp(_Group):
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Two examples, as each of its commands has."""
+        from netprobe.cli.help import write_examples
+
+        super().format_epilog(ctx, formatter)
+        write_examples(self.name, formatter)
+
 
 def or_default(default: str, choose: Callable[[Sequence[str]], str] | None = None) -> type[WholeHelp]:
     """Several commands of which ``default`` is meant where what is given first is an option or a document.

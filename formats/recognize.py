@@ -16,6 +16,7 @@ _NUMPY, _ZIP, _GZIP = b"\x93NUMPY", b"PK\x03\x04", b"\x1f\x8b"
 _LAB_KEY = re.compile(r"^racks\s*:", re.MULTILINE)
 _HTML = re.compile(r"<\s*(?:!doctype html|html|table)\b", re.IGNORECASE)
 _MSCCL = re.compile(r"<\s*algo\b")
+_ACTIONS = re.compile(r'\{\s*"algorithm":\s*"[^"]*",\s*"collective":\s*"')
 _SLURM = re.compile(r"^\s*(?:SwitchName|BlockName)\s*=", re.MULTILINE | re.IGNORECASE)
 _SEPARATORS = ((",", "a CSV"), (";", "a CSV"), ("\t", "a table with tabs"))
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
@@ -56,6 +57,8 @@ def _of_text(text: str) -> Recognized:
         known = ("_meta" in text and "hostvars" in text) or _lists_names(start)
         if known:
             return Recognized(what="a list of hosts in JSON", command="netprobe scan --hosts {}")
+        if _ACTIONS.match(start) is not None:
+            return Recognized(what="a schedule as action lists, which netprobe export schedule writes")
         return Recognized(
             what="JSON that netprobe did not write", command="netprobe import matrix {} --unit UNIT"
         )

@@ -69,6 +69,16 @@ def find_document(given: Path, kind: str) -> Path:
     raise _of_another_kind(given, kind, found=found, foreign=None)
 
 
+def refuse_foreign(path: Path, kind: str) -> None:
+    """Raise DocumentError for a file that netprobe did not write, as ``find_document`` does."""
+    try:
+        foreign = path.is_file() and files.kind_of(path) is None
+    except (OSError, ValueError):
+        return
+    if foreign:
+        find_document(path, kind)
+
+
 def documents_in(given: Path, kinds: Sequence[str]) -> list[Path]:
     """The documents of these kinds in a folder, under their usual names; ``given`` itself where it is none.
 

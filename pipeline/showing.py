@@ -95,11 +95,13 @@ def _one(shown: Shown, path: Path) -> Shown:
 
         return replace(shown, verifies=(*shown.verifies, (path, load_document(Verify, path))))
     data = read_json(path) if path.suffix == ".json" or not path.is_file() else None
-    if data is not None:
+    if data is not None and "schema" in data:
         kind = schema_of(data, source=str(path))[0]
         raise DocumentError(f"is a {kind}, of which there is nothing to show", source=str(path))
     from netprobe.formats.recognize import HEAD_BYTES, recognize
 
+    if not path.is_file():
+        raise DocumentError("no such document", source=str(path))
     with path.open("rb") as stream:
         found = recognize(stream.read(HEAD_BYTES))
     hint = "" if found.command is None else f": {found.command.replace('{}', str(path))} reads it"

@@ -103,7 +103,12 @@ def _group() -> None:
 def order(
     map_file: MapArgument,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="File to write (plan.json in the map's folder).")
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="File to write (plan.json in the map's folder; beside another kind of plan plan-order.json).",
+        ),
     ] = None,
     hosts: HostsOption = None,
     algorithm: AlgorithmOption = "ring",

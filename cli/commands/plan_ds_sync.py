@@ -15,7 +15,12 @@ from netprobe.cli.progress import working
 def ds_sync(
     map_file: MapArgument,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="File to write (plan.json in the map's folder).")
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="File to write (plan.json in the map's folder; beside another kind of plan plan-ds-sync.json).",
+        ),
     ] = None,
     capacity: Annotated[
         Path | None,

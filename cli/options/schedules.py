@@ -10,7 +10,12 @@ import typer
 from netprobe.cli.options.documents import capacity_option
 
 OutOption = Annotated[
-    Path | None, typer.Option("--out", "-o", help="File to write (plan.json in the map's folder).")
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        help="File to write (plan.json in the map's folder; beside an order's plan-auto.json or plan-2lha.json).",
+    ),
 ]
 HostsOption = Annotated[
     str | None, typer.Option("--hosts", help="Hosts in their original order (the map's own otherwise).")

@@ -18,6 +18,7 @@ from netprobe.core.errors import DocumentError, NothingMeasuredError
 from netprobe.core.hosts import Host, natural_order
 from netprobe.pipeline.mapping.layers import beta_of
 from netprobe.pipeline.mapping.map_scan import connected
+from netprobe.pipeline.places import refuse_foreign
 from netprobe.pipeline.truth.placement import Placement
 
 
@@ -33,6 +34,7 @@ class Judged:
 
 def load_judged(path: Path) -> Scan | Map:
     """A scan or a map. Raises DocumentError for anything else."""
+    refuse_foreign(path, "map")
     data = read_json(path)
     kind, _major, _minor = schema_of(data, source=str(path))
     if kind not in ("scan", "map"):

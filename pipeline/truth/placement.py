@@ -15,6 +15,7 @@ from netprobe.formats.topologies.slurm_topology import looks_like_slurm_topology
 from netprobe.formats.topologies.slurm_yaml_reader import looks_like_topology_yaml, read_topology_yaml
 from netprobe.lab.spec.spec import LabSpec
 from netprobe.lab.truth import Truth, rack_id
+from netprobe.pipeline.places import refuse_foreign
 
 _SHOWN = 3
 
@@ -60,6 +61,7 @@ def read_placement(path: Path) -> Placement:
             raise InputError(
                 f"{path}: is a JSON document, and holds no topologies with names: leave :{name} out"
             )
+        refuse_foreign(path, "truth")
         return placement_of_truth(
             parse_document(Truth, read_json(path), source=str(path), folder=path.parent), source=str(path)
         )

@@ -14,6 +14,7 @@ from netprobe.core.documents.schedule_plan import SchedulePlan
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host, plain_host
 from netprobe.formats import load_hosts
+from netprobe.pipeline.places import find_document
 from netprobe.plan import load_plan
 from netprobe.plan.order.strategies import strategy_of
 from netprobe.verify.orders import spread_orders
@@ -50,7 +51,7 @@ def load_baseline(text: str) -> Baseline:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     if not is_document:
         return Baseline(name=path.name, hosts=tuple(load_hosts(text)))
-    other = load_plan(path)
+    other = load_plan(find_document(path, "plan"))
     if not isinstance(other, OrderPlan):
         raise InputError(f"{path}: is a plan of kind {other.kind}, not a rank order")
     by_name = {host.name: host for host in other.hosts}

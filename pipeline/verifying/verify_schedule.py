@@ -18,6 +18,7 @@ from netprobe.core.system.interrupts import signals_held
 from netprobe.core.text import meant
 from netprobe.core.units import count
 from netprobe.pipeline import files
+from netprobe.pipeline.places import find_document
 from netprobe.pipeline.planning.predicting import check_own_map
 from netprobe.pipeline.verifying.library_compared import add_library
 from netprobe.pipeline.verifying.verify_case import Baseline, ScheduleCase
@@ -179,7 +180,7 @@ def _other_plan(plan: SchedulePlan, path: Path, verify: VerifyOptions) -> Oppone
             f"--against {str(path)[:200]!r} is neither a plan's file nor an algorithm: {', '.join(ALGORITHMS)}"
             f"{meant(str(path), ALGORITHMS)}"
         )
-    other: Plan = load_plan(path)
+    other: Plan = load_plan(find_document(path, "plan"))
     mine = [plain_host(host) for host in plan.hosts if host.name in set(plan.order)]
     if isinstance(other, SchedulePlan):
         schedule, algorithm = proved_schedule(other)[0], other.algorithm
