@@ -47,6 +47,14 @@ ObjectiveOption = Annotated[
 RootOption = Annotated[
     str | None, typer.Option("--root", help="Host of rank 0 (the first of the original order otherwise).")
 ]
+OutOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        help="File to write (plan.json in the map's folder; beside another kind of plan plan-order.json).",
+    ),
+]
 HostsOption = Annotated[
     str | None,
     typer.Option("--hosts", help="Hosts in their original order, with slots (the map's own otherwise)."),
@@ -102,14 +110,7 @@ def _group() -> None:
 @app.command("order", cls=Command)
 def order(
     map_file: MapArgument,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            help="File to write (plan.json in the map's folder; beside another kind of plan plan-order.json).",
-        ),
-    ] = None,
+    out: OutOption = None,
     hosts: HostsOption = None,
     algorithm: AlgorithmOption = "ring",
     size: SizeOption = None,
