@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from netprobe.core.documents.plan import Plan
     from netprobe.core.documents.verify import Verify
 
+MOST_CHECKED = 256
+"""Hosts of a map against which orders are priced again: a look at a folder takes a second."""
 KINDS = ("scan", "map", "capacity", "plan", "verify")
 
 
@@ -73,7 +75,24 @@ def load_shown(given: Path) -> Shown:
             faults.append(str(error))
     if len(faults) == len(paths):
         raise DocumentError(faults[0])
-    return replace(shown, notes=tuple(faults))
+    return replace(shown, notes=(*faults, *_contradictions(shown)))
+
+
+def _contradictions(shown: Shown) -> list[str]:
+    """Orders whose costs are not those of the map beside them, which they name as their parent: edited since."""
+    if shown.map is None or len(shown.map.hosts) > MOST_CHECKED or not shown.plans:
+        return []
+    from netprobe.core.documents.plan import OrderPlan
+    from netprobe.plan import prove_against_map
+
+    own, found = shown.map.parent().sha256, []
+    for path, plan in shown.plans:
+        if isinstance(plan, OrderPlan) and own in {parent.sha256 for parent in plan.parents}:
+            try:
+                prove_against_map(plan, shown.map, source=str(path))
+            except DocumentError as error:
+                found.append(f"{error}: it was edited since it was planned; plan it again")
+    return found
 
 
 def _one(shown: Shown, path: Path) -> Shown:

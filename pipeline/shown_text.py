@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from netprobe.pipeline.mapping.findings import direction_lines, outlier_lines
 from netprobe.pipeline.showing import Shown
 from netprobe.report import terminal
-from netprobe.report.headline import headline
+from netprobe.report.headline import headline, schedule_headline
 
 if TYPE_CHECKING:
     from netprobe.core.documents.ds_sync_plan import DsSyncPlan
@@ -34,7 +34,12 @@ def shown_parts(shown: Shown, *, width: int, encoding: str = "utf-8") -> list[An
     # A run of another plan says nothing of this one.
     ran = next((v for _, v in shown.verifies if made_of in {parent.sha256 for parent in v.parents}), None)
     sentence = headline(shown.map, order, ran)
-    return [*parts, *([sentence] if sentence else [])]
+    schedules = [(path, cast("SchedulePlan", plan)) for path, plan in shown.plans if plan.kind == "schedule"]
+    if schedules and sentence and ran is None and order is not None:
+        # Two advices of one folder are about two things: who is which rank, and which transfers are run.
+        sentence = f"For a job's own collectives, by latency: {sentence}"
+    said = [schedule_headline(path.name, plan, order) for path, plan in schedules]
+    return [*parts, *said, *([sentence] if sentence else [])]
 
 
 def _map_parts(shown: Shown, width: int, encoding: str) -> list[Any]:

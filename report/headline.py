@@ -109,6 +109,17 @@ def two_level_headline(plan: SchedulePlan, time_s: float | None) -> str:
     return f"{size_text(plan.size_bytes)} take {seconds_text(time_s)} by this plan, predicted and not yet measured"
 
 
+def schedule_headline(file: str, plan: SchedulePlan, order: OrderPlan | None) -> str:
+    """What a schedule of a folder is for, beside the folder's order of ranks."""
+    found = next((one for one in plan.predictions if one.size_bytes == plan.size_bytes), None)
+    text = f"{file}, for an all-reduce run by netprobe: {plan.algorithm}"
+    if order is not None:
+        text += " in the same order" if plan.order == order.order else " in an order of its own"
+    if found is None or plan.size_bytes is None:
+        return f"{text}, whose time is not known"
+    return f"{text}, {size_text(plan.size_bytes)} in {seconds_text(found.time_s)} by {found.basis}, predicted"
+
+
 def ds_sync_headline(plan: DsSyncPlan) -> str:
     """Whether averages in groups pay, against the quicker of the two all-reduces that the plan has times of."""
     if plan.pattern_length == 1:

@@ -124,8 +124,12 @@ def schedule_text(plan: SchedulePlan) -> str:
     """What a plan of kind schedule is: its algorithm, groups, pieces, and what the figures say."""
     chunks = count(int(plan.weights[:, 0].sum()), "chunk")
     channels = "" if plan.channels == 1 else f" over {count(plan.channels, 'connection')} per pair of hosts"
+    from netprobe.plan.schedule.builders import is_own_name
+
+    own = "" if is_own_name(plan.algorithm) else " (a name that is none of netprobe's algorithms)"
+    name = f"{plan.algorithm}{own}"
     lines = [
-        f"{plan.algorithm} among {count(len(plan.order), 'host')} in {chunks}{channels}: proved for {_models(plan)}"
+        f"{name} among {count(len(plan.order), 'host')} in {chunks}{channels}: proved for {_models(plan)}"
     ]
     if plan.groups:
         sizes = ", ".join(str(len(group)) for group in plan.groups)

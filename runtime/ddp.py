@@ -29,13 +29,15 @@ def ddp_hook(
     fallback: bool = False,
     timeout_s: float = 300.0,
     autotune: bool = False,
+    tell: Callable[[str], None] | None = None,
 ) -> tuple[Any, Hook]:
     """(state, hook) for ``DistributedDataParallel.register_comm_hook``: gradients are averaged as ``plan`` says.
 
     ``group`` is the one given to DistributedDataParallel. The state is the `Executor`. Raises InputError without a
     plan, and WrongWorldError where the ranks are not those of the plan; with ``fallback`` it warns, and the hook is
     torch's own all-reduce. ``autotune``: masters of 2LHA and flat plans follow what the network carries (`Autotune`;
-    an iteration is a backward pass that averages).
+    an iteration is a backward pass that averages); ``tell`` is called on rank 0 with each line that says of a
+    change, and ``autotune.log`` of the state has a line a step.
     """
     try:
         if plan is None:
@@ -55,7 +57,7 @@ def ddp_hook(
 
         return group, allreduce_hook
     if autotune:
-        executor.autotune = Autotune(executor)
+        executor.autotune = Autotune(executor, tell=tell)
     return executor, average
 
 

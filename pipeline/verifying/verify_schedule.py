@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from netprobe.core.documents.capacity import Capacity
-from netprobe.core.documents.document import check_same_hosts
+from netprobe.core.documents.document import canonical_sha256, check_same_hosts
 from netprobe.core.documents.map import Map
 from netprobe.core.documents.plan import OrderPlan, Plan
 from netprobe.core.documents.schedule_plan import SchedulePlan
@@ -181,6 +181,8 @@ def _other_plan(plan: SchedulePlan, path: Path, verify: VerifyOptions) -> Oppone
             f"{meant(str(path), ALGORITHMS)}"
         )
     other: Plan = load_plan(find_document(path, "plan"))
+    if canonical_sha256(other) == canonical_sha256(plan):
+        raise InputError(f"--against {path}: this is the same plan: name another one")
     mine = [plain_host(host) for host in plan.hosts if host.name in set(plan.order)]
     if isinstance(other, SchedulePlan):
         schedule, algorithm = proved_schedule(other)[0], other.algorithm

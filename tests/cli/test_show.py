@@ -153,3 +153,37 @@ def test_one_damaged_document_does_not_hide_the_others(
     said = capsys.readouterr()
     assert "capacity.json" in said.err
     assert "rank 0 first" in said.out
+
+
+def test_advices_of_one_folder_are_each_about_their_own_thing(
+    first: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("map.json", "plan.json", "plan-2lha.json"):
+        (tmp_path / name).write_bytes((first / name).read_bytes())
+        for side in first.glob(f"{name}.npz"):
+            (tmp_path / side.name).write_bytes(side.read_bytes())
+    assert run(["show", str(tmp_path)]) == 0
+    last = capsys.readouterr().out.strip().splitlines()[-2:]
+    assert last[0].startswith("plan-2lha.json, for an all-reduce run by netprobe: 2lha in ")
+    assert last[1].startswith("For a job's own collectives, by latency: ")
+
+
+def test_an_order_that_was_edited_and_a_name_of_no_algorithm_are_said(
+    first: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in first.glob("*"):
+        if path.name.startswith(("map", "plan")):
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+    assert run(["show", str(tmp_path)]) == 0
+    assert "edited" not in capsys.readouterr().err
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    far = plan["order"].index(plan["order"][0]) + len(plan["order"]) // 2
+    plan["order"][0], plan["order"][far] = plan["order"][far], plan["order"][0]
+    plan["kept_given"] = None
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    other = json.loads((tmp_path / "plan-2lha.json").read_text()) | {"algorithm": "magic"}
+    (tmp_path / "plan-2lha.json").write_text(json.dumps(other))
+    assert run(["show", str(tmp_path)]) == 0
+    said = capsys.readouterr()
+    assert "on this map it is" in said.err and "it was edited since it was planned" in said.err
+    assert "magic (a name that is none of netprobe's algorithms) among" in said.out

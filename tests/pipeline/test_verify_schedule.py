@@ -139,7 +139,7 @@ def test_a_librarys_own_all_reduce_runs_beside_a_schedule(ran: list[Any], tmp_pa
     assert failed.status == "partial" and failed.reason == "--with mpi: mpirun: no hosts"
     assert len(failed.orders) == 3 and failed.comparison.ratio == pytest.approx(2.0)
     scatter = planned(build("reduce-scatter", 4))
-    write_document(scatter, tmp_path / "scatter.json")
+    write_document(scatter.model_copy(update={"seed": 1}), tmp_path / "scatter.json")
     other = Against(name=tmp_path / "scatter.json", library=library)
     with pytest.raises(InputError, match="--with runs all-reduces"):
         verify_schedule(scatter, other, launcher=nobody)
@@ -153,12 +153,14 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
     write_document(planned(build("reduce-scatter", 4)), tmp_path / "scatter.json")
     write_document(planned(build("ring", 4), ["a", "b", "c", "x"]), tmp_path / "others.json")
     (tmp_path / "broken.json").write_text("{")
+    write_document(plan, tmp_path / "same.json")
     for against, error, text in (
         ("nonsense", InputError, "neither a plan's file nor an algorithm: ring, "),
         ("reduce-scatter", InputError, "is a reduce-scatter"),
         (tmp_path / "scatter.json", InputError, "is a reduce_scatter, and the plan is a all_reduce"),
         (tmp_path / "others.json", DocumentError, "x"),
         (tmp_path / "broken.json", DocumentError, "no valid JSON"),
+        (tmp_path / "same.json", InputError, "this is the same plan"),
     ):
         with pytest.raises(error, match=text):
             verify_schedule(plan, against, launcher=None)  # type: ignore[arg-type]

@@ -71,6 +71,15 @@ ALGORITHMS: dict[str, Algorithm] = {
 server of its own chunk, fully sharded and colocated, one direct exchange each way."""
 
 
+_OWN = frozenset((*ALGORITHMS, "2lha", "hierarchical"))
+
+
+def is_own_name(name: str) -> bool:
+    """Whether an algorithm of netprobe's own is called so; a user may give a schedule any other name."""
+    base = name.removeprefix("bcube-")
+    return name in _OWN or (name != base and base.isascii() and base.isdigit())
+
+
 def build(name: str, ranks: int, channels: int = 1, blocks: int | None = None) -> Schedule:
     """The schedule of ``name`` among ``ranks`` ranks over ``channels`` connections per pair.
 
@@ -107,12 +116,15 @@ def algorithm_of(name: str) -> Algorithm:
 
 
 def proved(schedule: Schedule) -> tuple[CollectiveProgram, Proof]:
-    """The program of a schedule that was just built, and its proof. Raises InternalError where that fails."""
+    """The program of a schedule that was just built, and its proof. Raises InputError where that fails.
+
+    InternalError for an algorithm of netprobe's own.
+    """
     program = compile_schedule(schedule)
     try:
         return program, prove(program, schedule.contract)
     except ValueError as error:
-        raise InternalError(
+        raise (InternalError if is_own_name(schedule.name) else InputError)(
             f"{schedule.name} among {schedule.ranks} ranks is not the collective it says: {error}"
         ) from None
 

@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from netprobe.core.errors import InputError, InternalError
 from netprobe.core.hosts import Host
 from netprobe.plan import build_schedule_plan, proved_schedule
 from netprobe.plan.ds_sync.patterns import make_pattern
 from netprobe.plan.schedule import waiting
-from netprobe.plan.schedule.builders import build
+from netprobe.plan.schedule.builders import build, proved
 from netprobe.plan.schedule.builders.two_level import shared_out, two_level
 from netprobe.plan.schedule.contract import Contract, Part, all_reduce
 from netprobe.plan.schedule.document import Placement
@@ -172,3 +173,14 @@ def test_a_wrong_transfer_says_which_and_what_of_it(column: str, value: int, say
     values[at] = value
     with pytest.raises(ValueError, match=f"transfer {at} .*{says}"):
         replace(template, **{column: values})
+
+
+def test_a_users_wrong_algorithm_is_bad_input_and_a_wrong_one_of_ours_a_bug() -> None:
+    right = build("chunked-ring", 4)
+    template = right.templates[0]
+    short = replace(
+        template, **{k: getattr(template, k)[:-1] for k in ("step", "src", "dst", "first", "last", "op")}
+    )
+    for name, error in (("mine", InputError), ("chunked-ring", InternalError)):
+        with pytest.raises(error, match=f"{name} among 4 ranks is not the collective it says: .*chunk"):
+            proved(replace(right, name=name, templates=(short,)))
