@@ -250,8 +250,8 @@ def parse_host_list(text: str) -> tuple[Host, ...]:
     for item in split_list(text):
         names += expand_ranges(item)
         if len(names) > MAX_HOSTS:
-            raise HostsError(f"the list names more than {MAX_HOSTS} hosts", source="--hosts")
-    return check_hosts([make_host(name, source="--hosts") for name in names], source="--hosts")
+            raise HostsError(f"the list names more than {MAX_HOSTS} hosts", source="hosts")
+    return check_hosts([make_host(name, source="hosts") for name in names], source="hosts")
 
 
 def load_hosts(argument: str) -> tuple[Host, ...]:

@@ -50,7 +50,7 @@ def load_hosts(argument: str, *, environ: Mapping[str, str] | None = None) -> tu
         return read_hosts_text(_read_stdin(), source="standard input")
     if not _is_file(argument):
         hosts = core_hosts.load_hosts(argument)
-        refuse_host_slots(hosts, source="--hosts")
+        refuse_host_slots(hosts, source="hosts")
         return hosts
     text = _read_file(argument)
     try:

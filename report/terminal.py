@@ -226,7 +226,7 @@ def _compared(plan: OrderPlan) -> list[str]:
         spread = plan.cost_random
         bound = seconds_text(plan.lower_bound_s)
         mean, least = seconds_text(spread.mean_s), seconds_text(spread.least_s)
-        line = f"random orders: mean {mean}, least of {spread.orders} {least}"
+        line = f"{spread.orders:,} random orders: mean {mean}, the best of them {least}"
         if plan.cost_worst_s is not None:
             line += f"; most expensive found: {seconds_text(plan.cost_worst_s)}"
         if plan.gap is not None and plan.gap < PROVEN:
@@ -265,8 +265,10 @@ def scan_text(scan: Scan) -> str:
     cells = int((~np.isnan(np.asarray(scan.rtt_s.p10))).sum() - _diagonal(scan.rtt_s.p10))
     links = len(scan.hosts) * (len(scan.hosts) - 1)
     levels = sorted(scan.visits.distinct("stamps"))
-    text = f"{count(len(scan.hosts), 'host')}, {cells} of {count(links, 'link')} in {scan.duration_s:.1f} s"
-    methods = [m.method for m in scan.measurements[:1] if m.method != "stamp"]
+    text = f"{count(len(scan.hosts), 'host')}, {cells} of {count(links, 'link')}"
+    imported = any(m.method == "imported" for m in scan.measurements[:1])
+    text += ", imported" if imported else f" in {scan.duration_s:.1f} s"
+    methods = [m.method for m in scan.measurements[:1] if m.method not in ("stamp", "imported")]
     text += f", by {methods[0]}" if methods else ""
     text += f", stamps: {', '.join(levels)}" if levels else ""
     return "\n".join([text, *missing_lines(scan)])

@@ -74,6 +74,7 @@ def matrix(
 ) -> int:
     """Make a scan of a matrix in a file: CSV, NumPy, Markdown, HTML, JSON, mpiGraph, NCCL, goldpinger .."""
     from netprobe.core.errors import EXIT_OK, EXIT_PARTIAL, InputError
+    from netprobe.core.units import unit_named
     from netprobe.formats import load_hosts
     from netprobe.formats.matrix import ReadOptions
     from netprobe.pipeline import files
@@ -94,6 +95,8 @@ def matrix(
         hosts=load_hosts(hosts) if hosts is not None else None,
         transposed=transposed,
     )
+    if unit is not None:
+        unit_named(unit)
     path = out or file.parent / files.SCAN
     files.prepare_file(path, kind="scan", force=force, inputs=[file])
     scan = import_matrix(file, options=options)

@@ -101,3 +101,21 @@ def test_a_python_without_the_packages_is_told_what_to_install(
     assert done.stderr.count("\n") == 1
     assert "lacks numpy, scipy" in done.stderr
     assert "-m pip install numpy scipy array-api-compat pydantic typer rich PyYAML" in done.stderr
+
+
+def test_a_wrong_unit_is_said_before_a_file_that_exists(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "rtt.csv").write_text("host,a,b\na,0,9\nb,9,0\n")
+    assert run(["import", "matrix", str(tmp_path / "rtt.csv"), "--unit", "ms", "-q"]) == 0
+    assert run(["import", "matrix", str(tmp_path / "rtt.csv"), "--unit", "parsec"]) == 2
+    said = line(capsys)
+    assert "parsec" in said
+    assert "exists" not in said
+    assert run(["show", str(tmp_path / "scan.json")]) == 0
+    assert "2 of 2 links, imported" in capsys.readouterr().out
+
+
+def test_an_option_that_was_not_typed_is_not_blamed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["scan", "../../x", "b"]) == 2
+    assert line(capsys).startswith("hosts: host name '../../x' has characters outside")

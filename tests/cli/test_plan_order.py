@@ -91,7 +91,7 @@ def test_an_algorithm_and_a_size_are_priced_and_the_scan_beside_the_map_judges(
     out = capsys.readouterr().out
     assert set(short.splitlines()[:2]) <= set(out.splitlines())
     assert (
-        "random orders: mean" in out
+        "1,000 random orders: mean" in out
         and "on readings held out:" in out
         and "this order is a best one by the map: proved" in out
     )
