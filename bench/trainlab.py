@@ -109,8 +109,13 @@ def plan_in(order: Sequence[str], algorithm: str) -> SchedulePlan:
     return build_schedule_plan(build(algorithm, len(order)), Placement(hosts=hosts, order=list(order)))
 
 
-def jobs_of(fleet: Fleet, names: Sequence[str], size_bytes: int, native: bool) -> tuple[list[Job], list[str]]:
-    """Gloo, the ring, 2LHA, auto's choice and the best of its candidates, one an algorithm; and what they are."""
+def jobs_of(
+    fleet: Fleet, names: Sequence[str], size_bytes: int, native: bool, channels: Sequence[int] = ()
+) -> tuple[list[Job], list[str]]:
+    """Gloo, the ring, 2LHA, auto's choice and the best of its candidates, one an algorithm; and what they are.
+
+    ``channels``: also 2LHA over so many connections a pair.
+    """
     map_ = load_document(Map, fleet.folder / "map.json")
     place = {name: at for at, name in enumerate(names)}
 
@@ -129,6 +134,11 @@ def jobs_of(fleet: Fleet, names: Sequence[str], size_bytes: int, native: bool) -
         job(two.tried[0].candidate.label, two.plan),
         job(AUTO, auto.plan),
     ]
+    for count in channels:
+        more = plan_two_level(
+            map_, TwoLevelRequest(size_bytes=size_bytes, channels=count), capacity=fleet.capacity
+        )
+        made.append(job(more.tried[0].candidate.label, more.plan))
     told = [f"{AUTO}: {chosen.label}, {chosen.pieces(size_bytes)} pieces"]
     seen = {"chunked-ring", "2lha"}
     own_s = auto.tried[0].prediction.time_s if auto.tried[0].prediction else None
@@ -232,6 +242,9 @@ def main() -> None:
     parser.add_argument("--rate", default="50Mbit/s", help="of a host, and of an uplink of four")
     parser.add_argument("--half", default="25Mbit/s", help="the slow ones of the uneven fleet")
     parser.add_argument("--native", action="store_true", help="also Gloo's own collectives of the racks")
+    parser.add_argument(
+        "--channels", type=int, nargs="*", default=[], help="also 2LHA over so many connections a pair"
+    )
     parser.add_argument("--queue", default="1000 packets", help="of hosts and uplinks, as in a lab's spec")
     parser.add_argument(
         "--shaping", default="interface", help="where hosts are held back: interface or fabric"
@@ -250,7 +263,9 @@ def main() -> None:
         try:
             rng = random.Random(options.seed)
             for size in options.sizes.split(","):
-                near, told = jobs_of(fleet, world.names, parse_size(size).bytes, options.native)
+                near, told = jobs_of(
+                    fleet, world.names, parse_size(size).bytes, options.native, options.channels
+                )
                 far = [
                     Job(name=f"random {i}", ranks=tuple(rng.sample(range(16), 16)))
                     for i in range(options.orders)
