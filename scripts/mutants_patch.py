@@ -113,7 +113,8 @@ def _inside(code: types.CodeType) -> list[types.CodeType]:
 
 
 def _key(code: types.CodeType) -> Hashable:
-    return code.co_qualname, code.co_firstlineno
+    # Python 3.10 has no names with the class in front; the line tells methods apart there.
+    return getattr(code, "co_qualname", code.co_name), code.co_firstlineno
 
 
 def _itself(code: types.CodeType) -> Hashable:
