@@ -100,8 +100,11 @@ def _check_holds(path: Path, found: Sequence[str], *, force: bool) -> None:
     if not found or force or _is_of_a_failed_scan(path, found):
         return
     what = ", ".join(found[:4]) + (" .." if len(found) > 4 else "")
+    resume = (
+        ", --resume to measure what a scan there still lacks" if SCAN in found or JOURNAL in found else ""
+    )
     raise OutputExistsError(
-        f"{path}: the directory already holds {what}: name another --out, or --force to put "
+        f"{path}: the directory already holds {what}: name another --out{resume}, or --force to put "
         "netprobe's own files aside (as *.old)"
     )
 

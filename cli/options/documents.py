@@ -59,13 +59,15 @@ def load_capacity(
     from netprobe.core.documents.capacity import Capacity
     from netprobe.core.documents.document import load_document
     from netprobe.pipeline import files
-    from netprobe.pipeline.planning.predicting import capacity_beside
+    from netprobe.pipeline.planning.predicting import capacity_beside, what_capacities_lack
 
     if given == NO_CAPACITY:
         return None, []
     if given is not None:
         return load_document(Capacity, given), [given]
     found = capacity_beside(of, folder)
+    if found is None and (why := what_capacities_lack(of, folder)) is not None:
+        typer.echo(f"netprobe: the capacities beside it are left out: {why}", err=True)
     return found, [] if found is None else [folder / files.CAPACITY]
 
 

@@ -57,13 +57,3 @@ def tried_rows(tried: Any, size_bytes: int) -> list[dict[str, Any]]:
         }
         rows.append(row | ({} if found is None else found.model_dump()))
     return rows
-
-
-def schedule_summary(plan: Any) -> dict[str, Any]:
-    """The fields of a schedule in ``--json``."""
-    keys = {
-        "kind", "algorithm", "size_bytes", "order", "groups", "grouping", "channels", "predictions", "advice",
-        "left_out", "safe_under",
-    }  # fmt: skip
-    summary: dict[str, Any] = plan.model_dump(include=keys)
-    return summary

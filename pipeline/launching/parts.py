@@ -97,15 +97,21 @@ def master_of(ranked: Sequence[Host]) -> str:
 
 
 def torchrun_in(program: Sequence[str]) -> int | None:
-    """Where torchrun's own options begin in a program; None where it is another program."""
-    if PurePath(program[0]).name == "torchrun":
-        return 1
-    if _PYTHON.fullmatch(PurePath(program[0]).name):
-        for at, word in enumerate(program[1:], 1):
+    """Where torchrun's own options begin in a program; None where it is another program.
+
+    Words such as ``nice``, ``numactl --cpunodebind=0`` or ``env NAME=value`` may stand in front of it.
+    """
+    for first, command in enumerate(program):
+        if PurePath(command).name == "torchrun":
+            return first + 1
+        if not _PYTHON.fullmatch(PurePath(command).name):
+            continue
+        for at, word in enumerate(program[first + 1 :], first + 1):
             if word == "-m":
                 return at + 2 if program[at + 1 : at + 2] and program[at + 1] in _MODULES else None
             if not word.startswith("-"):
                 return None
+        return None
     return None
 
 

@@ -96,6 +96,27 @@ def capacity_beside(of: Map | OrderPlan | SchedulePlan, folder: Path) -> Capacit
     return found if own & maps and _has_rates_of(found, names) else None
 
 
+def what_capacities_lack(of: Map | OrderPlan | SchedulePlan, folder: Path) -> str | None:
+    """Why a map's capacities in ``folder``, under their usual name, predict nothing.
+
+    None where they do, or are those of another map.
+    """
+    path = folder / files.CAPACITY
+    maps = {of.parent().sha256} if isinstance(of, Map) else _maps_of(of)
+    try:
+        found = load_document(Capacity, path) if path.is_file() else None
+    except NetprobeError as error:
+        return str(error)
+    if found is None or not maps & {parent.sha256 for parent in found.parents}:
+        return None
+    names = [h.name for h in of.hosts if h.name not in set(of.unplaced)] if isinstance(of, Map) else of.order
+    try:
+        network_of(found, list(names))
+    except InputError as error:
+        return f"{path}: {error}"
+    return None
+
+
 def _maps_of(plan: Plan) -> set[str]:
     return {parent.sha256 for parent in plan.parents if parent.schema_.startswith("netprobe.map/")}
 

@@ -18,7 +18,7 @@ from netprobe.pipeline import map_scan
 from netprobe.pipeline.planning import groupings
 from netprobe.pipeline.planning import plan_order as module
 from netprobe.pipeline.planning.plan_order import PlanRequest, plan_order
-from netprobe.pipeline.planning.predicting import capacity_beside, check_own_map
+from netprobe.pipeline.planning.predicting import capacity_beside, check_own_map, what_capacities_lack
 from netprobe.plan.order.strategy import CLOSE
 from tests.documents import make_scan, rack_rtt
 from tests.maps import made_capacity, made_map
@@ -94,6 +94,8 @@ def test_capacities_beside_a_map_are_its_own(tmp_path: Path) -> None:
         write_document(capacity, tmp_path / "capacity.json")
         assert (capacity_beside(map_, tmp_path) is not None) == found
         assert (capacity_beside(plan, tmp_path) is not None) == found
+        why = what_capacities_lack(map_, tmp_path)
+        assert (why is not None and "tx:h0" in why) == (capacity is short)
         assert capacity_beside(plan.model_copy(update={"parents": []}), tmp_path) is None
 
 
