@@ -173,3 +173,24 @@ def test_what_cannot_be_simulated_is_refused() -> None:
         simulate(net, [])
     with pytest.raises(InputError, match="capacity is missing or not above 0"):
         net.with_capacity(np.zeros(len(net.resources)))
+
+
+@pytest.mark.parametrize("wrong", [np.inf, np.nan, -1e-6])
+def test_one_latency_that_is_none_is_refused_and_a_host_has_none_to_itself(wrong: float) -> None:
+    net = network(racks(4, 4))
+    alpha_s = net.alpha_s.copy()
+    alpha_s[2, 2] = wrong
+    assert replace(net, alpha_s=alpha_s).index(net.hosts[2]) == 2
+    alpha_s[0, 3] = wrong
+    with pytest.raises(InputError, match="latency"):
+        replace(net, alpha_s=alpha_s)
+
+
+@pytest.mark.parametrize("wrong", [0.0, np.nan, -1.0])
+def test_one_capacity_that_is_none_is_refused(wrong: float) -> None:
+    net = network(racks(4, 4))
+    for name in ("capacity", "stream"):
+        values = getattr(net, name).copy()
+        values[(0, 3) if name == "stream" else 1] = wrong
+        with pytest.raises(InputError, match="capacity"):
+            replace(net, **{name: values})
