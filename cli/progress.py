@@ -27,6 +27,8 @@ class ScanProgress:
         """The bar's words, and whether it has no end."""
         self.warned: set[str] = set()
         """The warnings already shown."""
+        self._failed: dict[str, list[str]] | None = {}
+        """While agents start: the hosts that failed, by the reason; the first of each was told."""
 
     def __enter__(self) -> ScanProgress:
         if self._output.live:
@@ -45,6 +47,7 @@ class ScanProgress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._tell_failed()
         if self._progress is not None:
             self._progress.stop()
 
@@ -66,8 +69,9 @@ class ScanProgress:
         if isinstance(event, events.HostUp):
             self._update("starting agents", total=event.total, completed=event.up, detail=f"{event.up} up")
         elif isinstance(event, events.HostFailed):
-            self._line(f"{event.host}: {event.reason}")
+            self._host_failed(event.host, event.reason)
         elif isinstance(event, events.AgentsUp):
+            self._tell_failed()
             self._update("probing", total=None, detail="")
             if self._progress is None:
                 from netprobe.core.units import count
@@ -82,6 +86,23 @@ class ScanProgress:
         elif isinstance(event, events.ScanWarning):
             self.warned.add(event.text)
             self._line(f"warning: {event.text}")
+
+    def _host_failed(self, host: str, reason: str) -> None:
+        """One wrong key is one line, however many hosts refuse it."""
+        if self._failed is not None and reason in self._failed:
+            self._failed[reason].append(host)
+            return
+        if self._failed is not None:
+            self._failed[reason] = []
+        self._line(f"{host}: {reason}")
+
+    def _tell_failed(self) -> None:
+        from netprobe.core.text import listed
+
+        for reason, hosts in (self._failed or {}).items():
+            if hosts:
+                self._line(f"{listed(hosts)}: {reason}")
+        self._failed = None
 
     def _round(self, event: RoundDone) -> None:
         left = "" if event.left_s is None else f", {event.left_s:.0f} s left"

@@ -75,6 +75,9 @@ def next_commands(chain: Chain) -> list[str]:
     """The likeliest first; what was measured already is not asked for again."""
     folder = shlex.quote(str(chain.folder))
     commands = [next_command(chain)]
+    if chain.scan.status != "ok" and chain.score is None:
+        # What is missing, when its cause is mended.
+        commands.append(f"netprobe scan --resume --out {folder}")
     if chain.plan is not None and chain.verify is None and chain.score is None:
         via = "" if chain.via in (None, "ssh") else f" --via {shlex.quote(chain.via)}"
         commands.append(f"netprobe verify {folder}{via}")

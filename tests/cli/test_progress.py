@@ -58,3 +58,25 @@ def test_nothing_of_a_bar_is_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr() == ("", "")
     with working(Live(), "mapping"):
         pass
+
+
+def test_one_reason_is_two_lines_however_many_hosts_have_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with ScanProgress(Output()) as progress:
+        for number in range(8):
+            progress.on_event(events.HostFailed(host=f"h{number}", reason="permission denied"))
+        progress.on_event(events.HostFailed(host="x", reason="no Python"))
+        progress.on_event(events.AgentsUp(up=1, total=10, elapsed_s=1.0))
+        # Later ones are told as they come.
+        for number in range(2):
+            progress.on_event(events.HostFailed(host=f"y{number}", reason="gone"))
+    said = capsys.readouterr().err
+    wanted = [
+        "h0: permission denied",
+        "x: no Python",
+        "h1, h2, h3, h4 and 3 more: permission denied",
+        "y0: gone",
+        "y1: gone",
+    ]
+    assert [
+        line.removeprefix("netprobe: ") for line in said.splitlines() if " up after " not in line
+    ] == wanted

@@ -6,9 +6,12 @@ import ctypes
 import errno
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from netprobe.cli.commands.scan_output import next_commands
 from netprobe.cli.entry import run
 
 
@@ -336,3 +339,14 @@ def test_a_dry_run_says_what_goodput_and_capacity_would_cost(
     said = capsys.readouterr().out
     assert "goodput (tcp): 96 rounds, 240 links, at most 3 at once: about" in said
     assert "capacity (tcp): 22 tests, 96 flows" in said and "4 equal groups" in said
+
+
+@pytest.mark.parametrize(("status", "named"), [("partial", True), ("ok", False)])
+def test_what_comes_next_after_a_partial_scan_is_resuming_it(status: str, named: bool) -> None:
+    chain: Any = SimpleNamespace(
+        folder=Path("my scans"), scan=SimpleNamespace(status=status), plan=object(), verify=None, score=None,
+        exported=None, via=None,
+    )  # fmt: skip
+    commands = next_commands(chain)
+    assert ("netprobe scan --resume --out 'my scans'" in commands) == named
+    assert commands[0] == f"netprobe export hostfile {Path('my scans') / 'plan.json'}"
