@@ -170,8 +170,8 @@ def test_a_schedule_that_fails_is_named(rounds: list[list[Transfer]], fault: str
         (Transfer(0, 0, 0, 1, True), "from rank 0 to rank 0"),
         (Transfer(0, 2, 0, 1, True), "a rank that is not one of the 2"),
         (Transfer(0, 1, 0, 2, True), "chunks 0 to 1 from"),
-        (Transfer(0, 1, 1, 1, True), "not valid"),
-        (Transfer(-1, 1, 0, 1, True), "not valid"),
+        (Transfer(0, 1, 1, 1, True), "no range within"),
+        (Transfer(-1, 1, 0, 1, True), "a rank below 0"),
     ],
 )
 def test_a_transfer_that_cannot_be_is_refused(transfer: Transfer, fault: str) -> None:
