@@ -24,6 +24,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def with_capacity(folder: Path) -> list[str]:
+    """``plan ds-sync`` of the map and the capacities in a folder."""
+    return [
+        "plan", "ds-sync", str(folder / "map.json"), "--capacity", str(folder / "capacity.json"), "--json",
+    ]  # fmt: skip
+
+
 def test_a_pattern_is_printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["plan", "ds-sync", str(folder / "map.json"), "--contended", "group:g1", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
@@ -69,14 +76,7 @@ def test_capacities_tell_contention_and_times(folder: Path, capsys: pytest.Captu
         if one.bytes_per_s is not None
     ]
     files.save(capacity.model_copy(update={"resources": slow}), folder / "capacity.json")
-    words = [
-        "plan",
-        "ds-sync",
-        str(folder / "map.json"),
-        "--capacity",
-        str(folder / "capacity.json"),
-        "--json",
-    ]
+    words = with_capacity(folder)
     assert run(words) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["contended_groups"] == ["g1"] and said["contended_share"] == 0.7
@@ -120,14 +120,7 @@ def test_contention_says_what_it_costs_to_mix(folder: Path, capsys: pytest.Captu
     map_ = made_map([3, 3, 2])
     files.save(map_, folder / "map.json")
     files.save(capacity_of(map_), folder / "capacity.json")
-    words = [
-        "plan",
-        "ds-sync",
-        str(folder / "map.json"),
-        "--capacity",
-        str(folder / "capacity.json"),
-        "--json",
-    ]
+    words = with_capacity(folder)
     assert run([*words, "--out", str(folder / "none.json")]) == 0
     plain = json.loads(capsys.readouterr().out)
     assert run([*words, "--contended", "group:g0"]) == 0
