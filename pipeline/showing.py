@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from netprobe.core.documents.plan import Plan
     from netprobe.core.documents.verify import Verify
 
-MOST_CHECKED = 256
-"""Hosts of a map against which orders are priced again: a look at a folder takes a second."""
 KINDS = ("scan", "map", "capacity", "plan", "verify")
 
 
@@ -64,7 +62,8 @@ def load_shown(given: Path) -> Shown:
     """Read a scan's folder, or one document. Raises DocumentError, for a folder where nothing of it can be read."""
     paths = documents_in(given, KINDS)
     if paths == [given]:
-        return _with_map_of(_one(Shown(source=given), given), given)
+        shown = _with_map_of(_one(Shown(source=given), given), given)
+        return replace(shown, notes=tuple(_edits(shown)))
     for prefix in ("plan", "verify"):
         paths += sorted(path for path in given.glob(f"{prefix}-*.json") if path.is_file())
     shown, faults = Shown(source=given), []
@@ -75,24 +74,16 @@ def load_shown(given: Path) -> Shown:
             faults.append(str(error))
     if len(faults) == len(paths):
         raise DocumentError(faults[0])
-    return replace(shown, notes=(*faults, *_contradictions(shown)))
+    return replace(shown, notes=(*faults, *_edits(shown)))
 
 
-def _contradictions(shown: Shown) -> list[str]:
-    """Orders whose costs are not those of the map beside them, which they name as their parent: edited since."""
-    if shown.map is None or len(shown.map.hosts) > MOST_CHECKED or not shown.plans:
+def _edits(shown: Shown) -> list[str]:
+    """What is to be said of plans that were edited since they were written."""
+    if not shown.plans:
         return []
-    from netprobe.core.documents.plan import OrderPlan
-    from netprobe.plan import prove_against_map
+    from netprobe.pipeline.edited import edits_of
 
-    own, found = shown.map.parent().sha256, []
-    for path, plan in shown.plans:
-        if isinstance(plan, OrderPlan) and own in {parent.sha256 for parent in plan.parents}:
-            try:
-                prove_against_map(plan, shown.map, source=str(path))
-            except DocumentError as error:
-                found.append(f"{error}: it was edited since it was planned; plan it again")
-    return found
+    return [text for path, plan in shown.plans for text in edits_of(plan, path, shown.map)]
 
 
 def _one(shown: Shown, path: Path) -> Shown:

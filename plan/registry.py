@@ -74,7 +74,7 @@ def parse_plan(data: dict[str, Any], *, source: str, folder: Path | None = None)
     """The plan in ``data`` (the JSON object of a document), proved; ``folder`` is that of its side file.
 
     Raises DocumentError for another kind of document, a newer major version, an unknown kind or an unknown
-    entry of ``requires``, and for a plan that does not hold.
+    entry of ``requires``, for a plan that does not hold, and for one whose content is not that of its ``own_sha256``.
     """
     base = parse_document(_Head, data, source=source, folder=folder)
     entry = _known(base.kind)
@@ -93,6 +93,12 @@ def parse_plan(data: dict[str, Any], *, source: str, folder: Path | None = None)
         )
     plan = parse_document(entry.model, data, source=source, folder=folder)
     prove_plan(plan, source=source)
+    if plan.own_sha256 is not None and not plan.is_as_written():
+        raise DocumentError(
+            "was edited since netprobe wrote it: its content is not that of its own_sha256, so its figures may be of "
+            "something else. Plan it again, or, where the edit is meant, delete the line with own_sha256",
+            source=source,
+        )
     return plan
 
 

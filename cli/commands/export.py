@@ -15,6 +15,7 @@ from netprobe.cli.options.documents import MapArgument, PlanArgument
 from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption
 
 if TYPE_CHECKING:
+    from netprobe.core.documents.plan import Plan
     from netprobe.pipeline.exporting import Exported
 
 _ONLY = {
@@ -108,6 +109,7 @@ def hostfile(
     )
     inputs = [plan, *(input_files(hosts) if hosts is not None else [])]
     output = Output(json=json, quiet=quiet)
+    _note_edits(document, plan, output)
     _write(exported, path, inputs, format_, "hostfile", force, output)
     launcher = next((name for name, entry in RANK_LAUNCHERS.items() if entry.format == format_), None)
     if launcher is not None:
@@ -167,9 +169,19 @@ def schedule(
     from netprobe.plan import load_plan
 
     path = out or plan.parent / schedule_format_named(format_).file
-    exported = export_schedule(load_plan(plan), format_name=format_)
-    _write(exported, path, [plan], format_, "schedule", force, Output(json=json, quiet=quiet))
+    document = load_plan(plan)
+    exported = export_schedule(document, format_name=format_)
+    output = Output(json=json, quiet=quiet)
+    _note_edits(document, plan, output)
+    _write(exported, path, [plan], format_, "schedule", force, output)
     return 0
+
+
+def _note_edits(document: Plan, path: Path, output: Output) -> None:
+    from netprobe.pipeline.edited import edits_of
+
+    for text in edits_of(document, path):
+        output.note(f"warning: {text}")
 
 
 def _write(

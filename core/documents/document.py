@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticSerializationError
@@ -31,10 +31,14 @@ from netprobe.core.numeric.decimals import RowTexts
 from netprobe.core.system.interrupts import signals_held
 from netprobe.core.text import one_line
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 MAX_DOCUMENT_BYTES = 1024**3
 HEADER_KEYS = ("schema", "created_at", "generator", "seed", "parents")
 _MOST_SHOWN = 160
-TIME_STAMP_KEYS = frozenset({"created_at"})
+NOT_HASHED = frozenset({"created_at", "own_sha256"})
+"""Keys that are not part of a document's canonical content: when it was written, and that content's own hash."""
 _NESTING = frozenset({dict, list, RowTexts})
 _SCHEMA_NAME = re.compile(r"netprobe\.([a-z_]+)/(\d{1,9})\.(\d{1,9})")
 
@@ -98,6 +102,10 @@ class Document(Record):
         """This document as an entry of another's ``parents``."""
         return Parent(schema=self.schema_, sha256=canonical_sha256(self))
 
+    def as_written(self) -> Self:
+        """The document as it goes to a file."""
+        return self
+
     def summary(self) -> str:
         """What is in it, in a few words; on one line."""
         return self.schema_
@@ -127,7 +135,7 @@ def _dumped(document: BaseModel, side: SideFile | None, ready: Ready) -> dict[st
 
 
 def canonical_sha256(document: BaseModel) -> str:
-    """SHA-256 of the canonical content: sorted keys, 9 significant digits, time stamps and empty keys left out."""
+    """SHA-256 of the canonical content: sorted keys, 9 significant digits; empty keys and `NOT_HASHED` left out."""
     ready = Ready(as_text=True, canonical=True)
     text = canonical_text(_dumped(document, SideFile(name=""), ready))
     return hashlib.sha256(ready.put_in(text).encode()).hexdigest()
@@ -146,7 +154,7 @@ def write_document(document: Document, path: Path) -> None:
     An older document whose side file were replaced alone could no longer be read.
     """
     side = SideFile(name=side_path(path).name)
-    data = _dumped(document, side, Ready(as_text=True))
+    data = _dumped(document.as_written(), side, Ready(as_text=True))
     files = [(side_path(path), side.to_bytes())] if side.arrays else []
     write_together([*files, (path, (to_json(data) + "\n").encode())])
 
@@ -335,7 +343,7 @@ def _rounded(data: Any, ready: Ready) -> Any:
 
 
 def _canonical(data: Any) -> Any:
-    """Without time stamps, null and empty keys, and with arrays in side files as their digests alone.
+    """Without null and empty keys and `NOT_HASHED`, and with arrays in side files as their digests alone.
 
     A key that is null or empty says nothing, so that one which a later version adds changes no hash.
     """
@@ -345,7 +353,7 @@ def _canonical(data: Any) -> Any:
         kept = {}
         # Most values are plain, of tens of thousands of visits: no call and no second look for these.
         for key, value in data.items():
-            if value is None or key in TIME_STAMP_KEYS:
+            if value is None or key in NOT_HASHED:
                 continue
             if type(value) in _NESTING:
                 value = _canonical(value)

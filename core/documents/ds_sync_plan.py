@@ -20,10 +20,10 @@ class AveragingIteration(Record):
 class DsSyncPlan(Plan):
     """``kind: ds_sync``: iteration t of training averages as ``pattern[t % pattern_length]`` says."""
 
-    VERSION: ClassVar[tuple[int, int]] = (1, 2)
+    VERSION: ClassVar[tuple[int, int]] = (1, 3)
 
     kind: Literal["ds_sync"] = "ds_sync"
-    schema_: str = Field(default="netprobe.plan/1.2", alias="schema")
+    schema_: str = Field(default="netprobe.plan/1.3", alias="schema")
     racks: list[list[str]]
     """The map's groups."""
     left_out: list[str] = Field(default_factory=list)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from html import escape
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from netprobe.core.documents.document import Document, Record
+from netprobe.core.documents.document import Document, Record, canonical_sha256
 from netprobe.core.documents.notebook import document_html, table_html
 from netprobe.core.hosts import Host
 from netprobe.core.text import one_line
 from netprobe.core.units import count, seconds_text
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Objective = Literal["sum", "bottleneck"]
 
@@ -71,6 +74,19 @@ class Plan(Document):
     kind: str
     requires: list[str] = Field(default_factory=list)
     hosts: list[Host]
+    own_sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
+    """The canonical hash of the document as it was written; null in memory, and in a file that was edited on purpose.
+
+    What a proof does not cover (predictions, advice) is by this known to be what was found.
+    """
+
+    def as_written(self) -> Self:
+        """With its hash, which loading compares."""
+        return self.model_copy(update={"own_sha256": canonical_sha256(self)})
+
+    def is_as_written(self) -> bool:
+        """Whether nothing was edited since it was written, by its hash; False without one."""
+        return self.own_sha256 == canonical_sha256(self)
 
     @model_validator(mode="after")
     def _hosts_are_distinct(self) -> Plan:
@@ -87,10 +103,10 @@ class Plan(Document):
 class OrderPlan(Plan):
     """``kind: order``: the hosts in rank order for one collective algorithm."""
 
-    VERSION: ClassVar[tuple[int, int]] = (1, 2)
+    VERSION: ClassVar[tuple[int, int]] = (1, 3)
 
     kind: Literal["order"] = "order"
-    schema_: str = Field(default="netprobe.plan/1.2", alias="schema")
+    schema_: str = Field(default="netprobe.plan/1.3", alias="schema")
     collective: Literal["all_reduce", "reduce_scatter"] = "all_reduce"
     algorithm: str = "ring"
     """A cost model of docs/planning.md."""

@@ -86,10 +86,10 @@ class SchedulePlan(Plan):
     first and one of them takes part.
     """
 
-    VERSION: ClassVar[tuple[int, int]] = (1, 2)
+    VERSION: ClassVar[tuple[int, int]] = (1, 3)
 
     kind: Literal["schedule"] = "schedule"
-    schema_: str = Field(default="netprobe.plan/1.2", alias="schema")
+    schema_: str = Field(default="netprobe.plan/1.3", alias="schema")
     algorithm: Word
     order: list[str]
     """Host names, rank 0 first."""

@@ -35,7 +35,7 @@ def test_a_pattern_is_printed(folder: Path, capsys: pytest.CaptureFixture[str]) 
     assert run(["plan", "ds-sync", str(folder / "map.json"), "--contended", "group:g1", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["pattern_length"] == len(said["pattern"]) and said["rho"] < 1
-    assert said["left_out"] == ["h8"] and said["schema"] == "netprobe.plan/1.2" and "schema_" not in said
+    assert said["left_out"] == ["h8"] and said["schema"] == "netprobe.plan/1.3" and "schema_" not in said
     plan = load_plan(folder / "plan.json")
     assert plan.kind == "ds_sync" and said["file"] == str(folder / "plan.json")
     other = ["--out", str(folder / "other.json"), "--size", "1MB", "--seed", "3", "--quiet"]

@@ -47,7 +47,7 @@ def test_a_plan_is_written_and_told(folder: Path, capsys: pytest.CaptureFixture[
     )
     assert {"grouping", "pieces", "time_s", "busiest", "bytes_across_groups"} <= set(data["tried"][0])
     # As written: with its header, and figures of nine digits.
-    assert data["schema"] == "netprobe.plan/1.2" and data["parents"] and "schema_" not in data
+    assert data["schema"] == "netprobe.plan/1.3" and data["parents"] and "schema_" not in data
     assert data["predictions"][0]["time_s"] == pytest.approx(data["tried"][0]["time_s"], rel=1e-8)
     assert data["unknown"] == []
 

@@ -179,9 +179,10 @@ def test_an_order_that_was_edited_and_a_name_of_no_algorithm_are_said(
     plan = json.loads((tmp_path / "plan.json").read_text())
     far = plan["order"].index(plan["order"][0]) + len(plan["order"]) // 2
     plan["order"][0], plan["order"][far] = plan["order"][far], plan["order"][0]
-    plan["kept_given"] = None
+    plan["kept_given"] = plan["own_sha256"] = None
     (tmp_path / "plan.json").write_text(json.dumps(plan))
-    other = json.loads((tmp_path / "plan-2lha.json").read_text()) | {"algorithm": "magic"}
+    changed = {"algorithm": "magic", "own_sha256": None}
+    other = json.loads((tmp_path / "plan-2lha.json").read_text()) | changed
     (tmp_path / "plan-2lha.json").write_text(json.dumps(other))
     assert run(["show", str(tmp_path)]) == 0
     said = capsys.readouterr()

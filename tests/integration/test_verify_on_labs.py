@@ -157,7 +157,7 @@ def test_a_scan_of_a_lab_with_rates_ends_with_its_order_run_on_the_wire(
     said = json.loads(capsys.readouterr().out)
     document = load_document(Verify, out / "verify.json")
     assert said["verify"]["proved"] == document.proved == len(document.repetitions) > 0
-    assert [parent.schema_ for parent in document.parents] == ["netprobe.plan/1.2", "netprobe.map/1.0"]
+    assert [parent.schema_ for parent in document.parents] == ["netprobe.plan/1.3", "netprobe.map/1.0"]
     # A ring crosses the uplinks once in the plan's order, and from 1 to 4 times as given: never fewer.
     assert document.comparison.verdict in ("faster", "cannot_tell", "same")
 

@@ -196,7 +196,7 @@ def test_a_plan_of_any_algorithm_proves_itself(algorithm: str, size: int, seed: 
     assert plan.lower_bound_s <= plan.cost_s * (1 + 1e-8) <= plan.cost_given_s * (1 + 2e-8)
     assert plan.cost_random is not None and plan.cost_random.orders >= 50
     assert plan.cost_worst_s >= plan.cost_random.most_s * (1 - 1e-8)
-    assert plan.collective == MODELS[algorithm].collective and plan.schema_ == "netprobe.plan/1.2"
+    assert plan.collective == MODELS[algorithm].collective and plan.schema_ == "netprobe.plan/1.3"
     assert canonical_sha256(made()) == canonical_sha256(plan)
     assert OrderPlan.model_validate(dump(plan)) == plan
 
