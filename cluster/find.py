@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from netprobe.cluster.anomalies.reassign import reassigned_hosts, with_reassigned
 from netprobe.cluster.balanced.sqrt_groups import sqrt_groups
+from netprobe.cluster.distances.canonical import canonical_order
 from netprobe.cluster.distances.coverage import MOST_UNOBSERVED, hidden_chance, is_sparse, unobserved_share
 from netprobe.cluster.distances.pairs import far_hosts, symmetric
 from netprobe.cluster.locality_test import (
@@ -20,7 +21,6 @@ from netprobe.cluster.locality_test import (
     LocalityTest,
     cannot_tell,
     contrast_of,
-    judge_locality,
     run_locality_test,
 )
 from netprobe.cluster.natural.candidates import best_candidate
@@ -56,7 +56,8 @@ def find_groups(
     With the natural method and no ``k``, hosts without usable locality come back as one group. Groups requested
     by ``k`` or by method "sqrt" are formed regardless of the verdict. Where groups are nested (racks in rows) the
     finest tier that the readings support is the partition, and ``evidence["levels"]`` lists all tiers.
-    A host that is far from everybody (`far_hosts`) is placed after the others.
+    A host that is far from everybody (`far_hosts`) is placed after the others. Neither the unit nor the order of the
+    hosts decides anything: all is computed in the order of `canonical_order`.
 
     Raises InputError for bad matrices or options, InfeasibleError for a k that N hosts cannot form.
     """
@@ -66,16 +67,20 @@ def find_groups(
         raise InputError(
             f"denoised distances of shape {np.shape(distance_s)} for raw ones of {np.shape(raw_distance_s)}"
         )
+    order = canonical_order(raw_distance_s, distance_s)
+    block = np.ix_(order, order)
+    denoised, raw = np.asarray(distance_s)[block], np.asarray(raw_distance_s)[block]
     if method == "sqrt":
-        grouping = sqrt_groups(distance_s, elasticity=elasticity, k=k, seed=seed)
-        return grouping, judge_locality(raw_distance_s, grouping.labels, seed=seed)
-    if k is not None:
-        grouping = best_grouping(distance_s, k=k)
-        return grouping, judge_locality(raw_distance_s, grouping.labels, seed=seed)
-    grouping, verdict = _natural(distance_s, raw_distance_s, seed=seed)
-    if method == "auto" and verdict.locality == "none" and len(grouping.labels) > 2:
-        return sqrt_groups(distance_s, elasticity=elasticity, seed=seed), verdict
-    return grouping, verdict
+        grouping = sqrt_groups(denoised, elasticity=elasticity, k=k, seed=seed)
+        verdict = run_locality_test(raw, grouping.labels, seed=seed).verdict
+    elif k is not None:
+        grouping = best_grouping(denoised, k=k)
+        verdict = run_locality_test(raw, grouping.labels, seed=seed).verdict
+    else:
+        grouping, verdict = _natural(denoised, raw, seed=seed)
+        if method == "auto" and verdict.locality == "none" and len(grouping.labels) > 2:
+            grouping = sqrt_groups(denoised, elasticity=elasticity, seed=seed)
+    return grouping.put_back(order), verdict
 
 
 def compare_methods(
@@ -92,10 +97,13 @@ def compare_methods(
     measured distance across groups over that inside, None where there is none. Matrices are (N, N) in seconds,
     further arguments and errors those of `find_groups`.
     """
+    order = canonical_order(raw_distance_s, distance_s)
+    block = np.ix_(order, order)
+    denoised, raw = np.asarray(distance_s)[block], np.asarray(raw_distance_s)[block]
     if found.method == "sqrt":
-        both = (_natural(distance_s, raw_distance_s, seed=seed)[0], found)
+        both = (_natural(denoised, raw, seed=seed)[0].put_back(order), found)
     else:
-        both = (found, sqrt_groups(distance_s, elasticity=elasticity, seed=seed))
+        both = (found, sqrt_groups(denoised, elasticity=elasticity, seed=seed).put_back(order))
     matrix = symmetric(raw_distance_s)
     rows: list[dict[str, object]] = []
     for grouping in both:
@@ -132,11 +140,15 @@ def _natural(
     if far.any():
         labels = _placed(symmetric(raw), far, labels)
         evidence["far_hosts"] = np.flatnonzero(far).tolist()
+        if isinstance(excess := evidence.get("excess"), list) and excess:
+            of_all = np.zeros(len(far))
+            of_all[near] = excess
+            evidence["excess"] = of_all.tolist()
     labels = numbered_by_first_member(labels)
     verdict = test.verdict
     changed = len(labels) != len(candidate.labels) or not np.array_equal(labels, candidate.labels)
     if changed and kept.k > 1:
-        verdict = judge_locality(raw, labels, seed=seed, p_value=verdict.p_value)
+        verdict = run_locality_test(raw, labels, seed=seed, p_value=verdict.p_value).verdict
     return replace(kept, labels=labels, evidence=evidence), verdict
 
 

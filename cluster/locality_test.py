@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from netprobe.cluster.distances.canonical import canonical_order
 from netprobe.cluster.distances.log_distances import LogDistances, log_distances_of
 from netprobe.cluster.distances.pairs import ends_of, far_hosts, square, symmetric
 from netprobe.cluster.partition.hierarchy import best_scores, partition_scores
@@ -65,7 +66,10 @@ def judge_locality(
     permutations: int = 199,
     p_value: float | None = None,
 ) -> Verdict:
-    """The verdict of `run_locality_test`."""
+    """The verdict of `run_locality_test`, made in an order that the distances alone decide (`canonical_order`)."""
+    order = canonical_order(raw_distance_s)
+    if np.shape(labels) == order.shape:
+        raw_distance_s, labels = np.asarray(raw_distance_s)[np.ix_(order, order)], np.asarray(labels)[order]
     test = run_locality_test(raw_distance_s, labels, seed=seed, permutations=permutations, p_value=p_value)
     return test.verdict
 

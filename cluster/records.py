@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -35,6 +35,34 @@ class Partition:
     def members(self) -> tuple[tuple[int, ...], ...]:
         """Host numbers of each group, in order of group id."""
         return tuple(tuple(np.flatnonzero(self.labels == group).tolist()) for group in range(self.k))
+
+    def put_back(self, order: NDArray[np.intp]) -> Partition:
+        """The same partition with the hosts, which came in ``order`` (N,), at the places that they had before.
+
+        What the evidence says by host or by group is put back as well: ``far_hosts``, ``excess``, ``levels``.
+        """
+        labels = np.empty_like(self.labels)
+        labels[order] = self.labels
+        evidence = dict(self.evidence)
+        far, excess, levels = (evidence.get(key) for key in ("far_hosts", "excess", "levels"))
+        near = np.ones(len(order), dtype=bool)
+        if isinstance(far, list):
+            near[far] = False
+            evidence["far_hosts"] = np.sort(order[~near]).tolist()
+        if isinstance(excess, list) and excess:
+            evidence["excess"] = [excess[at] for at in np.argsort(order).tolist()]
+        if isinstance(levels, list):
+            # Tiers count groups by the first of their hosts that are near.
+            counted = numbered_by_first_member(self.labels[near])[np.argsort(order[near])]
+            groups = list(dict.fromkeys(counted.tolist()))
+            evidence["levels"] = [
+                {
+                    **level,
+                    "of_groups": numbered_by_first_member(np.array(level["of_groups"])[groups]).tolist(),
+                }
+                for level in levels
+            ]
+        return replace(self, labels=numbered_by_first_member(labels), evidence=evidence)
 
 
 def numbered_by_first_member(labels: NDArray[np.integer]) -> NDArray[np.int64]:

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from netprobe.cluster.balanced.lloyd import DescentOptions, check_sizes, lloyd
 from netprobe.cluster.balanced.sqrt_groups import realise
+from netprobe.cluster.distances.canonical import canonical_order
 from netprobe.cluster.distances.log_distances import LogDistances, log_distances_of
 from netprobe.cluster.distances.pairs import ends_of, symmetric
-from netprobe.cluster.locality_test import LEAST_CONTRAST, judge_locality
+from netprobe.cluster.locality_test import LEAST_CONTRAST, run_locality_test
 from netprobe.cluster.partition.hierarchy import Hierarchy, hierarchy_of, partition_score
 from netprobe.cluster.records import Partition, numbered_by_first_member, one_group
 from netprobe.core.documents.map import Verdict
@@ -40,10 +41,12 @@ def natural_groups(distance_s: NDArray[np.float64], *, k: int | None = None, see
 
     Raises InputError for a bad matrix, InfeasibleError for a k that N hosts cannot form.
     """
-    grouping = best_grouping(distance_s, k=k)
-    if k is not None or grouping.k == 1:
-        return grouping
-    return keep_or_join(grouping, judge_locality(distance_s, grouping.labels, seed=seed))
+    order = canonical_order(distance_s)
+    ordered = np.asarray(distance_s)[np.ix_(order, order)]
+    grouping = best_grouping(ordered, k=k)
+    if k is None and grouping.k > 1:
+        grouping = keep_or_join(grouping, run_locality_test(ordered, grouping.labels, seed=seed).verdict)
+    return grouping.put_back(order)
 
 
 def keep_or_join(grouping: Partition, verdict: Verdict) -> Partition:
