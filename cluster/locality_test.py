@@ -264,23 +264,32 @@ def _statistics(
         return np.concatenate([_statistics(log_distances, part, labels, joined=joined) for part in parts])
     # Refitted: permuted noise would add to the host effects, which would explain too much.
     terms = np.array([effects.sums(residual) for residual in residuals]) @ effects.inverse
-    residuals = residuals - terms[:, effects.first] - terms[:, effects.second]
-    spread = np.sqrt((residuals**2).mean(axis=1))
+    residuals = residuals - terms.take(effects.first, axis=1)
+    residuals -= terms.take(effects.second, axis=1)
+    spread = np.sqrt(np.square(residuals).mean(axis=1))
     some = spread > 1e-12
-    pairs = np.zeros((len(residuals), len(measured)))
-    pairs[:, measured] = residuals / np.where(some, spread, 1.0)[:, None]
+    nearness = residuals / np.where(some, -spread, -1.0)[:, None]
     # The fit removed part of the spread; the residuals are scaled back to the spread of the noise.
-    scaled = residuals * math.sqrt(residuals.shape[1] / (residuals.shape[1] - n))
-    log_distance = np.tile(log_distances.explained, (len(residuals), 1))
-    log_distance[:, measured] += scaled
+    scaled = np.multiply(residuals, math.sqrt(residuals.shape[1] / (residuals.shape[1] - n)), out=residuals)
     first, second = ends_of(n)
+    between = labels[first] != labels[second]
+    if residuals.shape[1] == len(measured):
+        log_distance = readings = np.add(scaled, log_distances.explained, out=scaled)
+    else:
+        between = between[measured]
+        readings = scaled + log_distances.explained[measured]
+        log_distance = np.tile(log_distances.explained, (len(residuals), 1))
+        log_distance[:, measured] = readings
+        pairs = np.zeros(log_distance.shape)
+        pairs[:, measured] = nearness
+        nearness = pairs
     columns = [
-        _largest_eigenvalues(-pairs, n),
+        _largest_eigenvalues(nearness, n),
         best_scores(log_distance, measured),
-        partition_scores(log_distance[:, measured], (labels[first] != labels[second])[measured]),
+        partition_scores(readings, between),
     ]
     if joined:
-        columns.append(joined_scores(log_distances, log_distance[:, measured]))
+        columns.append(joined_scores(log_distances, readings))
     table = np.stack(columns, axis=1)
     return np.asarray(np.where(some[:, None], table, 0.0))
 

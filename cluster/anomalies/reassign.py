@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from netprobe.cluster.anomalies.outliers import block_medians
 from netprobe.cluster.distances.pairs import ends_of, symmetric
 from netprobe.cluster.records import numbered_by_first_member
-from netprobe.core.numeric.medians import median, row_medians
+from netprobe.core.numeric.medians import median, quantiles, row_medians
 
 Vector = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -128,12 +128,15 @@ def _places(matrix: Vector, labels: Labels, counted: NDArray[np.bool_]) -> _Plac
 def _first_losses(matrix: Vector, expected: Vector, spread: float) -> Vector:
     """(N,) mean loss of each row under its median delay or its median factor, whichever is less."""
     known = np.isfinite(matrix)
+    all_known = bool(known.all())
+    count = np.maximum(known.sum(axis=1), 1)
     delay = np.maximum(row_medians(matrix - expected, none=0.0), 0.0)[:, None]
     factor = np.maximum(row_medians(matrix / expected, none=1.0), 1.0)[:, None]
     losses = []
     for model in (expected + delay, expected * factor):
-        loss = np.where(known, _loss(np.log(np.where(known, matrix / model, 1.0)) / spread), 0.0)
-        losses.append(loss.sum(axis=1) / np.maximum(known.sum(axis=1), 1))
+        ratio = np.divide(matrix, model, out=model)
+        loss = _loss(np.log(ratio if all_known else np.where(known, ratio, 1.0)) / spread)
+        losses.append((loss if all_known else np.where(known, loss, 0.0)).sum(axis=1) / count)
     return np.asarray(np.minimum(*losses))
 
 
@@ -149,7 +152,7 @@ def _place_of(row: Vector, labels: Labels, places: _Places, usual: float) -> int
         rows = places.expected[groups][:, labels]
         first = _first_losses(np.broadcast_to(row, rows.shape), rows, places.spread)
         groups = sorted(groups[at] for at in np.argsort(first, kind="stable")[:_SHORTLIST])
-    found = {group: _best(row, places.expected[group][labels], places.spread) for group in groups}
+    found = {group: _best(row, labels, places.expected[group], places.spread) for group in groups}
     best, second = sorted(groups, key=lambda group: found[group][0])[:2]
     loss, excess = found[best]
     slow = excess >= _LEAST_EXCESS * places.expected[best, best]
@@ -158,38 +161,40 @@ def _place_of(row: Vector, labels: Labels, places: _Places, usual: float) -> int
     mates = labels == best
     if not mates.any():
         return None
-    apart, _ = _best(row, places.expected[best][labels], places.spread, free=mates)
+    apart, _ = _best(row, labels, places.expected[best], places.spread, free=mates)
     return best if (loss - apart) * len(row) <= _APART else None
 
 
 def _best(
-    row: Vector, expected: Vector, spread: float, *, free: NDArray[np.bool_] | None = None
+    row: Vector, labels: Labels, levels: Vector, spread: float, *, free: NDArray[np.bool_] | None = None
 ) -> tuple[float, float]:
     """Mean loss of a row's links under the best delay or factor, and what that adds to the nearest pairs.
 
+    row, labels: (M,) links and the groups that they lead to; levels: (k,) what is expected towards each group.
     free: links that may be at any distance of their own instead: they are at their median.
     """
-    log_distance = np.log(row)
-    delays = np.maximum(np.quantile(row - expected, _TRIED), 0.0)
-    factors = np.maximum(np.quantile(row / expected, _TRIED), 1.0)
-    with_delays = expected + delays[:, None]
-    rest = np.empty((len(delays) + len(factors), len(row)))
-    np.log(with_delays, out=rest[: len(delays)])
-    np.add(np.log(factors)[:, None], np.log(expected), out=rest[len(delays) :])
+    log_distance, expected = np.log(row), levels[labels]
+    delays = np.maximum(quantiles(row - expected, _TRIED), 0.0)
+    factors = np.maximum(quantiles(row / expected, _TRIED), 1.0)
+    # Logarithms of levels, of which there are few, and not of links.
+    models = np.concatenate([np.log(levels + delays[:, None]), np.log(factors)[:, None] + np.log(levels)])
+    rest = models.take(labels, axis=1)
     np.subtract(log_distance, rest, out=rest)
     if free is not None:
         rest[:, free] = log_distance[free] - median(log_distance[free])
-    losses = _loss(rest / spread).mean(axis=1)
+    rest /= spread
+    losses = _loss(rest).mean(axis=1)
     at = int(losses.argmin())
     if at < len(delays):
-        return float(losses[at]), float((with_delays[at] - expected).min())
+        return float(losses[at]), float((expected + delays[at] - expected).min())
     return float(losses[at]), float((expected * factors[at - len(delays)] - expected).min())
 
 
 def _loss(size: Vector) -> Vector:
-    size = np.abs(size)
+    """Of deviations, in their place."""
+    np.abs(size, out=size)
     limited = np.minimum(size, _ROBUST)
     # Half the square, then linear: in the same digits as by cases, and in half the time.
     size -= limited / 2
     size *= limited
-    return np.asarray(size)
+    return size

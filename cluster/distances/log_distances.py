@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from netprobe.cluster.distances.pairs import ends_of
+from netprobe.cluster.distances.pairs import ends_of, places_of
 from netprobe.core.numeric.medians import median, quantile, row_medians
 
 Vector = NDArray[np.float64]
@@ -41,6 +41,11 @@ class HostEffects:
         self.n, self.first, self.second = n, first, second
 
     @cached_property
+    def _places(self) -> NDArray[np.intp]:
+        """(M,) of the pairs in an (N, N) matrix, row by row."""
+        return np.asarray(self.first * self.n + self.second)
+
+    @cached_property
     def inverse(self) -> Vector:
         """(N, N) from sums over each host's pairs to its effect."""
         if len(self.first) == self.n * (self.n - 1) // 2 and self.n > 2:
@@ -50,8 +55,10 @@ class HostEffects:
         return np.asarray(np.linalg.inv(self._normal(np.ones(len(self.first)))), dtype=np.float64)
 
     def _normal(self, weight: Vector) -> Vector:
-        matrix = np.zeros((self.n, self.n))
-        matrix[self.first, self.second] = matrix[self.second, self.first] = weight
+        half = np.zeros(self.n * self.n)
+        half[self._places] = weight
+        matrix = half.reshape(self.n, self.n)
+        matrix = matrix + matrix.T
         degree = matrix.sum(axis=1)
         # The ridge decides what the pairs leave open: two hosts with one pair, hosts without any.
         matrix[np.diag_indices(self.n)] = degree + _RIDGE * max(float(degree.max()), 1e-30)
@@ -74,10 +81,18 @@ class HostEffects:
         factor = cho_factor(self._normal(weight), overwrite_a=True, check_finite=False)
         return np.asarray(cho_solve(factor, self.sums(weight * y), check_finite=False))
 
+    def of_pairs(self, terms: Vector) -> Vector:
+        """(M,) what the two hosts of each pair explain by their ``terms`` (N,)."""
+        both = terms.take(self.first)
+        both += terms.take(self.second)
+        return both
+
     def residual(self, y: Vector) -> Vector:
         """What the effects leave unexplained."""
         effects = self.fit(y)
-        return np.asarray(y - effects[self.first] - effects[self.second])
+        rest = y - effects.take(self.first)
+        rest -= effects.take(self.second)
+        return np.asarray(rest)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -109,19 +124,19 @@ def log_distances_of(matrix: NDArray[np.float64]) -> LogDistances | None:
     """
     n = len(matrix)
     first, second = ends_of(n)
-    pairs = matrix[first, second]
+    pairs = matrix.take(places_of(n))
     measured = np.isfinite(pairs)
     if not (pairs[measured] > 0).any():
         return None
     scale = median(pairs[measured & (pairs > 0)])
     ratio = np.round(np.maximum(matrix, 0.0) / scale, _DIGITS)
-    raw = np.maximum(ratio[first, second][measured], _floor(ratio)) + _LOG_OFFSET
+    raw = np.maximum(ratio.take(places_of(n))[measured], _floor(ratio)) + _LOG_OFFSET
     effects = HostEffects(n, first[measured], second[measured])
     raw = _without_gross(raw, ratio, effects)
     capped, fit, terms = raw, np.ones_like(raw), np.full(n, 0.5)
     for _ in range(_REFITS):
         terms = effects.fit_weighted(capped, 1.0 / (fit * fit))
-        fit = _positive(terms[effects.first] + terms[effects.second])
+        fit = _positive(effects.of_pairs(terms))
         ratio = np.log(raw / fit)
         middle = median(ratio)
         spread = quantile(np.abs(ratio - middle), 0.75)

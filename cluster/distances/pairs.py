@@ -42,18 +42,22 @@ def ends_of(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return first, second
 
 
+@lru_cache(maxsize=32)
+def places_of(n: int) -> NDArray[np.intp]:
+    """(M,) where the M pairs of N hosts are in an (N, N) matrix that is read row by row; read-only."""
+    first, second = ends_of(n)
+    places = first * n + second
+    places.flags.writeable = False
+    return places
+
+
 def square(pairs: Vector, n: int) -> Vector:
     """(.., N, N) symmetric matrices, zero on the diagonal, of (.., M) condensed pairs."""
-    first, second = ends_of(n)
-    if pairs.ndim == 1 and n > 1:
-        # In one piece it is quicker by half.
-        one = np.zeros(n * n)
-        one[first * n + second] = pairs
-        half = one.reshape(n, n)
-        return np.asarray(half + half.T)
-    matrix = np.zeros((*pairs.shape[:-1], n, n))
-    matrix[..., first, second] = matrix[..., second, first] = pairs
-    return matrix
+    # Half of it in one piece, and the other half from that: quicker by half than pair by pair.
+    matrix = np.zeros((*pairs.shape[:-1], n * n))
+    matrix[..., places_of(n)] = pairs
+    half = matrix.reshape(*pairs.shape[:-1], n, n)
+    return np.asarray(half + half.swapaxes(-1, -2))
 
 
 def far_hosts(matrix: Vector) -> NDArray[np.bool_]:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from netprobe.cluster.distances.log_distances import log_distances_of
-from netprobe.cluster.distances.pairs import ends_of, of_directions, symmetric
+from netprobe.cluster.distances.pairs import ends_of, of_directions, places_of, symmetric
 from netprobe.cluster.partition.hierarchy import hierarchy_of
 
 _RESAMPLES = 20
@@ -35,21 +35,22 @@ def stability_of(
     if log_distances is None:
         return None
     first, second = ends_of(len(raw))
+    there_at, back_at = places_of(len(raw)), second * len(raw) + first
     one_way = np.where(np.isnan(raw), raw.T, raw)
-    one_way, other_way = one_way[first, second], one_way[second, first]
-    kept = joined[first, second]
+    one_way, other_way = one_way.take(there_at), one_way.take(back_at)
+    kept = joined.take(there_at)
     together = labels[first] == labels[second]
     generator = np.random.default_rng(seed)
     agreements = []
     for _ in range(_RESAMPLES if len(raw) <= _LARGE else _RESAMPLES_LARGE):
         pick = generator.random(raw.shape) < 0.5
-        there = np.where(pick[first, second], one_way, other_way)
-        back = np.where(pick[second, first], other_way, one_way)
+        there = np.where(pick.take(there_at), one_way, other_way)
+        back = np.where(pick.take(back_at), other_way, one_way)
         with np.errstate(divide="ignore", invalid="ignore"):
             change = np.log(of_directions(there, back) / kept)
         log_distance = log_distances.log_distance + np.where(np.isfinite(change), change, 0.0)
         found = hierarchy_of(log_distance, log_distances.measured).cut(k)
-        again = found[first] == found[second]
+        again = found.take(first) == found.take(second)
         agreements.append(float((together & again).sum()) / max(float((together | again).sum()), 1.0))
     return {
         "mean": round(float(np.mean(agreements)), 9),

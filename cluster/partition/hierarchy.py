@@ -133,7 +133,7 @@ def _of_cuts(counts: Vector, sums: Vector, values: Vector) -> Vector:
     between = pairs - inside
     both = (inside > 0) & (between > 0)
     total = values.sum(axis=1)[:, None]
-    spread = np.sqrt(((values - values.mean(axis=1, keepdims=True)) ** 2).sum(axis=1))[:, None]
+    spread = np.sqrt(np.square(values - values.mean(axis=1, keepdims=True)).sum(axis=1))[:, None]
     flat = spread <= _FLAT * np.sqrt(pairs)
     step = (total - inside_sum) / np.maximum(between, 1) - inside_sum / np.maximum(inside, 1)
     score = step * np.sqrt(inside * between / pairs) / np.where(flat, 1.0, spread)
@@ -148,8 +148,9 @@ def partition_scores(values: Vector, between: Mask) -> Vector:
     count = int(between.sum())
     if count in (0, len(between)):
         return np.zeros(len(values))
-    spread = np.sqrt(((values - values.mean(axis=1, keepdims=True)) ** 2).sum(axis=1))
-    step = values[:, between].mean(axis=1) - values[:, ~between].mean(axis=1)
+    spread = np.sqrt(np.square(values - values.mean(axis=1, keepdims=True)).sum(axis=1))
+    across = values @ between.astype(np.float64)
+    step = across / count - (values.sum(axis=1) - across) / (len(between) - count)
     share = float(np.sqrt(count * (len(between) - count) / len(between)))
     flat = spread <= _FLAT * np.sqrt(len(between))
     return np.asarray(np.where(flat, 0.0, step * share / np.where(flat, 1.0, spread)))

@@ -7,6 +7,7 @@ this version does not know are kept.
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
 import math
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import PydanticSerializationError
+from pydantic_core import PydanticSerializationError, from_json
 
 from netprobe._version import __version__
 from netprobe.core.documents.matrix import Ready, SideFile, round_float
@@ -189,8 +190,7 @@ def read_json(path: Path, most_bytes: int = MAX_DOCUMENT_BYTES) -> dict[str, Any
             content = stream.read(most_bytes + 1)
         if len(content) > most_bytes:
             raise DocumentError(f"larger than {most_bytes} bytes", source=source)
-        text = content.decode("utf-8-sig")
-        data = json.loads(text, parse_constant=_no_constant)
+        data = _parsed(content)
     except FileNotFoundError:
         raise DocumentError("no such document", source=source) from None
     except OSError as error:
@@ -323,6 +323,14 @@ def write_together(files: Sequence[tuple[Path, bytes]]) -> None:
 
 class _NoNumber(ValueError):
     """NaN or an infinity, which Python's JSON would take."""
+
+
+def _parsed(content: bytes) -> Any:
+    """The JSON in a file: by pydantic's parser, in half the time, and where it objects by Python's, which says why."""
+    try:
+        return from_json(content.removeprefix(codecs.BOM_UTF8), allow_inf_nan=False)
+    except ValueError:
+        return json.loads(content.decode("utf-8-sig"), parse_constant=_no_constant)
 
 
 def _no_constant(name: str) -> float:

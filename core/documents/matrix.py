@@ -13,6 +13,7 @@ import math
 import secrets
 import weakref
 import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,8 @@ FloatMatrix = NDArray[np.float64]
 INLINE_HOSTS = 256
 # Readings hardly compress, and least where most time is spent on it.
 _QUICK = 1
+# Where it leaves more than this share of a sample it is not done: a map of a large fleet would wait for it.
+_SAMPLE_BYTES, _LEAST_SHRINKING = 1 << 16, 0.85
 _NPY_HEADER_LIMIT = 1 << 16
 # How near to a tie a scaled number is left to its decimal text.
 _NEAR_TIE = 1e-5
@@ -49,10 +52,17 @@ class SideFile:
             for key, array in sorted(self.arrays.items()):
                 entry = io.BytesIO()
                 np.lib.format.write_array(entry, np.ascontiguousarray(array), allow_pickle=False)
+                content = entry.getvalue()
                 info = zipfile.ZipInfo(f"{key}.npy")
-                info.compress_type = zipfile.ZIP_DEFLATED
-                archive.writestr(info, entry.getvalue(), compresslevel=_QUICK)
+                info.compress_type = zipfile.ZIP_DEFLATED if _shrinks(content) else zipfile.ZIP_STORED
+                archive.writestr(info, content, compresslevel=_QUICK)
         return buffer.getvalue()
+
+
+def _shrinks(content: bytes) -> bool:
+    """Whether compressing an array is worth its time, by its first numbers: unpacking costs more than reading it."""
+    sample = content[:_SAMPLE_BYTES]
+    return len(zlib.compress(sample, _QUICK)) < _LEAST_SHRINKING * len(sample)
 
 
 def round_float(value: float) -> float:

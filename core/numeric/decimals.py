@@ -32,29 +32,32 @@ def row_texts(array: NDArray[np.float64], separator: str) -> RowTexts:
     The numbers must be finite and have nine significant digits, as `matrix.rounded` leaves them.
     """
     flat = np.ascontiguousarray(array, dtype=np.float64).ravel()
-    cells = np.zeros((len(flat), _WIDTH + len(separator)), dtype=np.uint8)
-    cells[:, _WIDTH:] = np.frombuffer(separator.encode(), dtype=np.uint8)
+    # A row of these is one character of all cells; zero where there is none.
+    cells = np.zeros((_WIDTH + len(separator), len(flat)), dtype=np.uint8)
+    cells[_WIDTH:] = np.frombuffer(separator.encode(), dtype=np.uint8)[:, None]
     last = np.arange(array.shape[1] - 1, len(flat), array.shape[1])
-    cells[last, _WIDTH:] = 0
-    cells[last, _WIDTH] = ord("\n")
+    cells[_WIDTH:, last] = 0
+    cells[_WIDTH, last] = ord("\n")
     missing = np.isnan(flat)
-    cells[missing, :4] = np.frombuffer(b"null", dtype=np.uint8)
     nothing = (flat == 0.0) & ~np.signbit(flat)
-    cells[nothing, :3] = np.frombuffer(b"0.0", dtype=np.uint8)
+    for which, text in ((missing, b"null"), (nothing, b"0.0")):
+        places = np.flatnonzero(which)
+        for at, character in enumerate(text):
+            cells[at, places] = character
     usual = _write_usual(flat, cells)
     for place in np.flatnonzero(~(usual | missing | nothing)).tolist():
         text = json.dumps(float(flat[place]), allow_nan=False).encode()
-        cells[place, : len(text)] = np.frombuffer(text, dtype=np.uint8)
-    written = cells.ravel()
-    return RowTexts(written[written != 0].tobytes().decode().split("\n")[:-1])
+        cells[: len(text), place] = np.frombuffer(text, dtype=np.uint8)
+    return RowTexts(cells.T.tobytes().translate(None, b"\0").decode().split("\n")[:-1])
 
 
 def _write_usual(flat: NDArray[np.float64], cells: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Write the positive numbers from 1e-14 to 1e9 into their rows of ``cells``; (M,) which these are."""
+    """Write the positive numbers from 1e-14 to 1e9 into their columns of ``cells``; (M,) which these are."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         power = SIGNIFICANT_DIGITS - 1 - np.floor(np.log10(flat))
         usual = (flat > 0) & (power >= 0) & (power <= EXACT_POWERS)
-        tens = POWERS[np.where(usual, power, 0).astype(np.intp)]
+        power = np.where(usual, power, 0).astype(np.intp)
+        tens = POWERS[power]
         whole = np.rint(flat * tens)
         # The logarithm may round to the next power of ten.
         usual &= (
@@ -62,45 +65,36 @@ def _write_usual(flat: NDArray[np.float64], cells: NDArray[np.uint8]) -> NDArray
             & (whole < 10**SIGNIFICANT_DIGITS)
             & (whole / tens == flat)
         )
-    exponent = np.where(usual, SIGNIFICANT_DIGITS - 1 - power, 0).astype(np.int64)
-    for one in np.unique(exponent[usual]).tolist():
-        rows = np.flatnonzero(usual & (exponent == one))
-        cells[rows, :_WIDTH] = _written(whole[rows].astype(np.int32), one)
+    for one in np.flatnonzero(np.bincount(power, usual)).tolist():
+        places = np.flatnonzero(usual & (power == one))
+        characters = _written(whole[places].astype(np.int32), SIGNIFICANT_DIGITS - 1 - one)
+        for at, character in enumerate(characters):
+            cells[at, places] = character
     return usual
 
 
-def _written(whole: NDArray[np.int32], exponent: int) -> NDArray[np.uint8]:
-    """(M, width) the texts of ``whole``, nine digits each, times a power of ten: the first digit's is ``exponent``.
+def _written(whole: NDArray[np.int32], exponent: int) -> list[NDArray[np.uint8] | int]:
+    """The texts of M ``whole`` numbers, nine digits each, times a power of ten: the first digit's is ``exponent``.
 
-    Where nothing is to be written there is a zero.
+    Character by character, each (M,) or the same in all; where nothing is to be written there is a zero.
     """
-    digits = np.empty((len(whole), SIGNIFICANT_DIGITS), dtype=np.uint8)
+    digits: list[NDArray[np.uint8] | int] = []
+    # A plain number has a digit behind its point at least; zeros at the end of what is behind it are not written.
+    fewest = exponent + 2 if exponent >= 0 else 1
+    kept = np.zeros(len(whole), dtype=np.bool_)
     for place in range(SIGNIFICANT_DIGITS - 1, -1, -1):
         rest = whole // 10
-        digits[:, place] = whole - 10 * rest
+        digit = (whole - 10 * rest).astype(np.uint8)
+        kept |= digit != 0
+        digit += _ZERO
+        if place == 1:
+            point = np.where(kept, np.uint8(_POINT), np.uint8(0))
+        digits.append(digit if place < fewest else digit * kept)
         whole = rest
-    count = SIGNIFICANT_DIGITS - (digits[:, ::-1] != 0).argmax(axis=1)
-    # A plain number has a digit behind its point at least.
-    least = exponent + 2 if exponent >= 0 else 1
-    kept = np.arange(SIGNIFICANT_DIGITS) < np.maximum(count, least)[:, None]
-    digits = np.where(kept, digits + _ZERO, 0).astype(np.uint8)
-    text = np.zeros((len(whole), _WIDTH), dtype=np.uint8)
+    digits.reverse()
     if exponent >= 0:
-        text[:, : exponent + 1] = digits[:, : exponent + 1]
-        text[:, exponent + 1] = _POINT
-        text[:, exponent + 2 : SIGNIFICANT_DIGITS + 1] = digits[:, exponent + 1 :]
-        if exponent == SIGNIFICANT_DIGITS - 1:
-            text[:, SIGNIFICANT_DIGITS + 1] = _ZERO
-    elif exponent >= _LEAST_PLAIN:
-        before = b"0." + b"0" * (-exponent - 1)
-        text[:, : len(before)] = np.frombuffer(before, dtype=np.uint8)
-        text[:, len(before) : len(before) + SIGNIFICANT_DIGITS] = digits
-    else:
-        text[:, 0] = digits[:, 0]
-        text[:, 1] = np.where(count > 1, _POINT, 0)
-        text[:, 2 : SIGNIFICANT_DIGITS + 1] = digits[:, 1:]
-        after = f"e-{-exponent:02d}".encode()
-        text[:, SIGNIFICANT_DIGITS + 1 : SIGNIFICANT_DIGITS + 1 + len(after)] = np.frombuffer(
-            after, dtype=np.uint8
-        )
-    return text
+        behind = digits[exponent + 1 :] or [_ZERO]
+        return [*digits[: exponent + 1], _POINT, *behind]
+    if exponent >= _LEAST_PLAIN:
+        return [*(b"0." + b"0" * (-exponent - 1)), *digits]
+    return [digits[0], point, *digits[1:], *f"e-{-exponent:02d}".encode()]

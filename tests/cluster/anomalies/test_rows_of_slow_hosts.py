@@ -37,12 +37,12 @@ def test_a_slow_hosts_row_is_held_against_one_delay_or_one_factor() -> None:
             tried.append((expected * factor, (factor - 1) * expected.min()))
         losses = [np.mean([huber(x) for x in np.log(noisy / model) / 0.1]) for model, _ in tried]
         best = int(np.argmin(losses))
-        found = reassign._best(noisy, expected, 0.1)
+        found = reassign._best(noisy, np.arange(12), expected, 0.1)
         assert found == pytest.approx((losses[best], tried[best][1]))
         assert found[1] == pytest.approx(slow, abs=0.1)
     free = np.arange(12) < 3
     apart = expected + np.where(free, 9.0, 0.0)
-    loss, _ = reassign._best(apart, expected, 0.1, free=free)
+    loss, _ = reassign._best(apart, np.arange(12), expected, 0.1, free=free)
     middle = np.median(np.log(apart[free]))
     sizes = np.where(free, np.log(apart) - middle, 0.0) / 0.1
     assert loss == pytest.approx(np.mean([huber(size) for size in sizes]), abs=1e-9)
@@ -61,14 +61,16 @@ def test_of_many_groups_those_that_fit_best_at_first_are_tried(monkeypatch: pyte
     tried: list[Array] = []
     best = reassign._best
 
-    def kept(row: Array, model: Array, spread: float, *, free: Array | None = None) -> tuple[float, float]:
-        tried.append(model)
-        return best(row, model, spread, free=free)
+    def kept(
+        row: Array, labels: Array, levels: Array, spread: float, *, free: Array | None = None
+    ) -> tuple[float, float]:
+        tried.append(levels)
+        return best(row, labels, levels, spread, free=free)
 
     monkeypatch.setattr(reassign, "_best", kept)
     assert reassign._place_of(row, labels, places, 1.0) == 13
-    looked_at = [int(model.argmin()) for model in tried[:-1]]
-    assert len(looked_at) == 12 and 12 * 3 in looked_at and 0 not in looked_at
+    looked_at = [int(levels.argmin()) for levels in tried[:-1]]
+    assert len(looked_at) == 12 and 13 in looked_at and 1 not in looked_at
     few = reassign._Places(
         expected=expected, sizes=np.where(np.arange(14) < 13, 0, sizes), spread=0.05, losses=np.zeros(1)
     )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from netprobe.core.documents.document import dump, parse_document
-from netprobe.core.documents.matrix import round_float, rounded
+from netprobe.core.documents.matrix import SideFile, round_float, rounded
 from netprobe.core.documents.scan import Scan
 from tests.documents import rack_scan
 
@@ -47,3 +49,13 @@ def test_no_key_of_a_document_is_taken_for_one_of_its_matrices() -> None:
     for key in ("", "0", "ready", "\0ready", "key", "parts"):
         strange = parse_document(Scan, data | {"later": {key: 0}}, source="scan.json")
         assert dump(strange)["later"] == {key: 0}
+
+
+def test_a_side_file_compresses_what_shrinks_and_stores_the_rest() -> None:
+    arrays = {"counts": np.full(50_000, 7), "readings": np.random.default_rng(0).random(50_000)}
+    written = SideFile(name="x.npz", arrays=dict(arrays)).to_bytes()
+    with zipfile.ZipFile(io.BytesIO(written)) as archive:
+        kinds = {entry.filename: entry.compress_type for entry in archive.infolist()}
+    assert kinds == {"counts.npy": zipfile.ZIP_DEFLATED, "readings.npy": zipfile.ZIP_STORED}
+    with np.load(io.BytesIO(written)) as read:
+        assert all(np.array_equal(read[key], array) for key, array in arrays.items())
