@@ -56,8 +56,8 @@ def prepare(rank: int, plan: Any, optimizer: str = "AdamW") -> int:
 
     warnings.simplefilter("ignore")
     model = model_of()
-    # Gradients lie in the buckets: a copy less, for worlds that live side by side.
-    wrapped = DistributedDataParallel(model, gradient_as_bucket_view=True)
+    # Gradients lie in the buckets: a copy less, for worlds that live side by side. All ranks draw the same weights.
+    wrapped = DistributedDataParallel(model, gradient_as_bucket_view=True, init_sync=False)
     if plan is not None:
         wrapped.register_comm_hook(*ddp_hook(plan))
     data = torch.frombuffer(bytearray(corpus()), dtype=torch.uint8)

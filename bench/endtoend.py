@@ -31,6 +31,7 @@ from netprobe.pipeline.planning.plan_auto import AutoRequest, plan_auto
 
 BUCKET_BYTES = 25 << 20
 """Of DistributedDataParallel, for which the hook's plan is made."""
+BEGAN = time.monotonic()
 RANDOM, ORDERED, HOOK = "DDP, random orders", "DDP, netprobe's order", "DDP, netprobe's order, hook"
 
 
@@ -44,6 +45,11 @@ class Kind:
     memory: int = 0
 
 
+def note(text: str) -> None:
+    """A line of progress, with the seconds since the program began."""
+    print(f"{time.monotonic() - BEGAN:.0f} s: {text}", file=sys.stderr, flush=True)
+
+
 class Training:
     """A world that trains, all ranks of a kind."""
 
@@ -54,7 +60,8 @@ class Training:
         self.world = LabWorld(fleet.lab, order, port)
         self.parameters = self.world.run(prepare, plan, optimizer)[0]
         # DistributedDataParallel makes its buckets anew after the first iteration.
-        self._took(averaged=True)
+        first, _ = self._took(averaged=True)
+        note(f"{len(order)} ranks on port {port}, {first:.1f} s for a first iteration")
 
     def turn(self) -> None:
         """An iteration without averages, then one with."""
@@ -92,7 +99,7 @@ def train(fleet: Fleet, auto: Any, options: argparse.Namespace) -> tuple[dict[st
                     break
                 for name in rng.sample(list(kinds), len(kinds)):
                     worlds[name].turn()
-                print(".", end="", file=sys.stderr, flush=True)
+                note("a turn of each")
             worlds.pop(RANDOM).close()
         parameters = worlds[HOOK].parameters
     finally:
@@ -134,7 +141,6 @@ def main() -> None:
     heading(
         f"Training a language model on {hosts} hosts of {options.rate} in {options.racks} racks, 4:1 uplinks"
     )
-    began = time.monotonic()
     spec = {
         "name": "endtoend", "racks": [4] * options.racks, "host_rate": options.rate, "uplink_rate": options.rate,
     }  # fmt: skip
@@ -142,7 +148,9 @@ def main() -> None:
         tempfile.TemporaryDirectory() as folder,
         temporary(LabSpec.from_spec(spec), seed=options.seed) as lab,
     ):
+        note("the lab is up")
         fleet = scan(lab, Path(folder) / "out", "rtt,capacity")
+        note("scanned")
         map_ = load_document(Map, fleet.folder / "map.json")
         # The order of the ranks is that of the plan, so that the ring and the hook run among the same ranks.
         given = [Host(name=name) for name in fleet.order]
@@ -150,14 +158,15 @@ def main() -> None:
             hosts=given, size_bytes=BUCKET_BYTES, ranges=False, orders={"found": fleet.order}
         )
         auto = plan_auto(map_, request, capacity=fleet.capacity)
-        planned = time.monotonic() - began
+        planned = time.monotonic() - BEGAN
+        note("planned")
         kinds, parameters = train(fleet, auto, options)
     print()
     columns = ["training", "iterations/s", "seconds (range)", "iterations", "times random (range)", "compute"]
     table([*columns, "loss at the end", "memory of all ranks"], rows_of(kinds))
     print(f"{parameters / 1e6:.1f} M parameters; the hook's plan: {auto.decision.candidate.label}")
     print(f"load of the machine (1, 5, 15 minutes): {', '.join(f'{load:.1f}' for load in os.getloadavg())}")
-    print(f"wall time: {time.monotonic() - began:.0f} s, of which lab, scan and plan {planned:.0f} s")
+    print(f"wall time: {time.monotonic() - BEGAN:.0f} s, of which lab, scan and plan {planned:.0f} s")
 
 
 if __name__ == "__main__":

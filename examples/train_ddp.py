@@ -39,6 +39,7 @@ def main(plan: str) -> None:
     same = torch.equal(first, weights)
     # In one piece, so that lines of ranks that end at the same time do not run into each other.
     print(f"rank {dist.get_rank()} loss {loss.item():.3f} same weights {same}\n", end="", flush=True)
+    dist.barrier()  # the store of the job ends with rank 0, or with its host's torchrun: all end together
     dist.destroy_process_group()
 
 

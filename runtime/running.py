@@ -8,9 +8,13 @@ So a job that torchrun starts again without a host that it lost goes on by the s
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 from netprobe.core.documents.plan import OrderPlan, Plan
@@ -25,6 +29,7 @@ from netprobe.runtime.launched import set_rank_variables
 from netprobe.runtime.world import MOST_SHOWN, check_reports, exchange, own_report, places
 
 REPORT_S = 300.0
+_PAUSE_S = 0.2
 _STORES: list[Any] = []
 """Where rank 0's process serves the store, it goes with the last reference to it."""
 
@@ -56,7 +61,7 @@ def meet(plan: Plan | Path | str, what: str, timeout_s: float) -> Met:
         digest = collective.digest
     except InputError as error:
         fault = str(error)
-    store, rank, size = next(iter(dist.rendezvous("env://")))
+    store, rank, size = job_store(timeout_s)
     _STORES.append(store)
     own = own_report(plan=digest, fault=fault)
     reports, word = exchange(dist.PrefixStore(f"netprobe/{what}", store), rank, size, own, timeout_s)
@@ -66,6 +71,57 @@ def meet(plan: Plan | Path | str, what: str, timeout_s: float) -> Met:
     return Met(
         collective=collective, found=found, rank=rank, store=dist.PrefixStore(f"netprobe/{word}", store)
     )
+
+
+def job_store(timeout_s: float) -> tuple[Any, int, int]:
+    """The store of the job that the environment tells of, this process's rank and how many there are.
+
+    Rank 0's process serves it, or torchrun's agent. Unlike torch's own rendezvous rank 0 does not wait for the others
+    in here, so that `exchange` can say which of them are missing. Raises InputError for variables that are no numbers,
+    and WrongWorldError where there is no store in time.
+    """
+    import torch.distributed as dist
+
+    env = os.environ
+    try:
+        rank, size, port = (int(env[name]) for name in ("RANK", "WORLD_SIZE", "MASTER_PORT"))
+    except ValueError:
+        raise InputError(
+            "RANK, WORLD_SIZE and MASTER_PORT must be whole numbers: mend the environment"
+        ) from None
+    served_here = rank == 0 and env.get("TORCHELASTIC_USE_AGENT_STORE") != str(True)
+    where = f"{env['MASTER_ADDR']}:{port}"
+    try:
+        if not served_here:
+            _await_port(env["MASTER_ADDR"], port, timeout_s)
+        store = dist.TCPStore(
+            env["MASTER_ADDR"], port, size, served_here, timedelta(seconds=timeout_s),
+            wait_for_workers=False, multi_tenant=True,
+        )  # fmt: skip
+    except (OSError, RuntimeError, ValueError) as error:
+        said = " ".join(str(error).split())[:200]
+        raise WrongWorldError(
+            f"no store of the job at {where}, where rank 0 could serve it: MASTER_ADDR must be an address of its own "
+            f"host, and MASTER_PORT a free port there ({said})"
+            if served_here
+            else f"no store of the job at {where} in {timeout_s:g} s: rank 0 was not started, has ended, or is out of "
+            f"reach ({said})",
+            ranks=[0],
+        ) from None
+    return store, rank, size
+
+
+def _await_port(address: str, port: int, timeout_s: float) -> None:
+    """Until something listens there. Raises OSError: torch would show where in its C++ it gave up."""
+    deadline = monotonic() + timeout_s
+    while True:
+        try:
+            socket.create_connection((address, port), max(deadline - monotonic(), 1.0)).close()
+            return
+        except OSError:
+            if monotonic() > deadline:
+                raise
+        sleep(_PAUSE_S)
 
 
 def one_each(found: Sequence[tuple[int | None, str]]) -> list[int]:

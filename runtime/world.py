@@ -79,12 +79,15 @@ def exchange(store: Any, rank: int, ranks: int, own: Report, timeout_s: float) -
 
     A job that is started again may find what an earlier one left there. So rank 0 gives out a word, each rank reports
     under it (again, where the word was an old one), and what rank 0 collected holds only for who finds his own number
-    in it. Raises WrongWorldError for ranks that did not report in time.
+    in it. Rank 0, with whose process the store may end, goes on when all have read that: if they then all raise, none
+    finds the store gone instead. Raises WrongWorldError for ranks that did not report in time.
     """
     try:
-        told = (
-            _collected(store, ranks, own, timeout_s) if rank == 0 else _reported(store, rank, own, timeout_s)
-        )
+        if rank == 0:
+            told = _collected(store, ranks, own, timeout_s)
+            _await_readers(store, told)
+        else:
+            told = _reported(store, rank, own, timeout_s)
     except WrongWorldError:
         raise
     except Exception as error:
@@ -125,6 +128,18 @@ def _collected(store: Any, ranks: int, own: Report, timeout_s: float) -> dict[st
     return told
 
 
+def _await_readers(store: Any, told: dict[str, Any]) -> None:
+    """On rank 0: until those that reported have read what was collected, or for `GRACE_S`."""
+    keys = [_read_key(told["word"], rank) for rank in told["numbers"] if rank]
+    deadline = monotonic() + GRACE_S
+    while keys and monotonic() < deadline and not store.check(keys):
+        sleep(_PAUSE_S)
+
+
+def _read_key(word: str, rank: int) -> str:
+    return f"read {word} {rank}"
+
+
 def _reported(store: Any, rank: int, own: Report, timeout_s: float) -> dict[str, Any]:
     """On another rank: report under the word there is, until what rank 0 collected has this rank's number."""
     number, word, deadline = secrets.token_hex(8), None, monotonic() + timeout_s + GRACE_S
@@ -136,6 +151,7 @@ def _reported(store: Any, rank: int, own: Report, timeout_s: float) -> dict[str,
         text = _peek(store, "all")
         told: dict[str, Any] = json.loads(text) if text else {"numbers": {}}
         if told["numbers"].get(str(rank)) == number:
+            store.set(_read_key(told["word"], rank), "yes")
             return told
         if monotonic() > deadline:
             raise _silent([0], timeout_s)

@@ -22,7 +22,8 @@ from netprobe.runtime.ds_sync.costs import Contention, contention, pattern_for
 from netprobe.runtime.ds_sync.finish import Ensemble, average_buffers, estimate_statistics, has_statistics
 from netprobe.runtime.ds_sync.groups import ProcessGroups
 from netprobe.runtime.ds_sync.world import ranks_of_hosts
-from netprobe.runtime.world import Report, check_reports, own_report
+from netprobe.runtime.lines import meeting
+from netprobe.runtime.world import Report, check_reports, exchange, own_report
 
 BUCKET_BYTES = 1 << 20
 
@@ -63,8 +64,8 @@ class DSSync:
         self.overlap, self.ensemble = overlap, ensemble
         digest = canonical_sha256(self.plan)
         own = own_report(plan=digest) if host is None else Report(names=(host,), addresses=(), plan=digest)
-        reports: list[Any] = [None] * dist.get_world_size()
-        dist.all_gather_object(reports, own)
+        ranks = range(dist.get_world_size())
+        reports, _ = exchange(meeting(ranks, "ds_sync"), dist.get_rank(), len(ranks), own, timeout_s)
         check_reports(reports)
         self._rank_of = ranks_of_hosts(self.plan, reports)
         names = [name for rack in self.plan.racks for name in rack]
@@ -179,18 +180,19 @@ class DSSync:
 
         Raises InputError for a checkpoint of another plan or host, or of another iteration than the other ranks'.
         """
-        import torch.distributed as dist
-
-        wrong = None
+        wrong = ""
         if state.get("version") != 1 or state.get("plan") != self.plan.parent().sha256:
             wrong = f"the checkpoint of {self.host} is of another plan"
         elif state["host"] != self.host:
             wrong = f"the checkpoint is that of {state['host']}, and this rank is on {self.host}"
-        said: list[Any] = [None] * len(self._rank_of)
-        dist.all_gather_object(said, (wrong, None if wrong else state["iteration"]), group=self._groups.world)
-        wrong = wrong or next((fault for fault, _ in said if fault), None)
-        if wrong is None and len({at for _, at in said}) > 1:
-            ats = ", ".join(f"{name}: {at}" for name, (_, at) in zip(self._groups.hosts, said))
+        at = "" if wrong else str(state["iteration"])
+        own = Report(names=(self.host,), addresses=(), plan=at, fault=wrong)
+        ranks, groups = range(len(self._rank_of)), self._groups
+        met = meeting(ranks, "ds_sync checkpoint")
+        said, _ = exchange(met, groups.rank, len(ranks), own, groups.timeout.total_seconds())
+        wrong = wrong or next((one.fault for one in said if one.fault), "")
+        if not wrong and len({one.plan for one in said}) > 1:
+            ats = ", ".join(f"{one.names[0]}: {one.plan}" for one in said)
             wrong = f"the checkpoints are of different iterations ({ats})"
         if wrong:
             raise InputError(f"{wrong}: give each rank its own checkpoint of one iteration")

@@ -40,6 +40,7 @@ def main(folder: Path) -> None:
             torch.save({"model": model.state_dict(), "iterations": iteration + 1}, new)
             new.replace(checkpoint)
     (folder / f"{host}.done").write_text(f"{dist.get_rank()} of {dist.get_world_size()} from {begin}")
+    dist.barrier()
     dist.destroy_process_group()
 
 

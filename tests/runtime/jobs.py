@@ -196,22 +196,45 @@ def train(rank: int, plan: Any, kind: str) -> list[float]:
     return apart
 
 
-def tuned(rank: int, plan: Any, traitor: int | None) -> Any:
+class Bucket:
+    """The last of DistributedDataParallel's buckets."""
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+
+    def buffer(self) -> Any:
+        """The gradients."""
+        return self.tensor
+
+    def is_last(self) -> bool:
+        """Whether it is."""
+        return True
+
+
+def tuned(rank: int, plan: Any, traitor: int | None, hooked: bool = False) -> Any:
     """Iterations, rank 0's links slower after the sixth: (digest of the schedule, whether the sum is right) of each.
 
     Made readings, so that nothing depends on this machine: a second a collective, links of 10 or 4 MB/s. ``traitor`` is
-    a rank that makes other masters of the decision. At the end the log, or the error and whether the executor goes on.
+    a rank that makes other masters of the decision; ``hooked``: means by DistributedDataParallel's hook. At the end
+    the log, or the error and whether the executor goes on.
     """
     import numpy as np
     import torch
 
     from netprobe.core.errors import NetprobeError
-    from netprobe.runtime import Autotune, Executor
+    from netprobe.runtime import Autotune, Executor, ddp_hook
 
     ranks = len(plan.order)
-    executor = Executor(plan, GROUPS[ranks], timeout_s=100)
     told: list[str] = []
-    autotune = Autotune(executor, every=2, chunks_a_host=10, tell=told.append)
+    executor: Executor
+    autotune: Autotune
+    if hooked:
+        executor, average = ddp_hook(plan, GROUPS[ranks], timeout_s=100, autotune=True, tell=told.append)
+        autotune = executor.autotune
+        autotune._every = 2
+    else:
+        executor = Executor(plan, GROUPS[ranks], timeout_s=100)
+        autotune = Autotune(executor, every=2, chunks_a_host=10, tell=told.append)
     now = [0]
     peers = [peer for peer in set(autotune._rates._peers.values()) if peer != rank]
 
@@ -228,11 +251,18 @@ def tuned(rank: int, plan: Any, traitor: int | None) -> Any:
     seen = []
     try:
         for now[0] in range(1, 17):
+            # By multiples of the number of ranks, so that the hook's mean of them is exact too.
             tensor = torch.arange(1003, dtype=torch.float32) * (rank + 1)
-            executor.all_reduce(tensor)
+            if hooked:
+                average(executor, Bucket(tensor.mul_(ranks))).wait()
+            else:
+                executor.all_reduce(tensor)
             whole = torch.arange(1003, dtype=torch.float32) * sum(range(1, ranks + 1))
             seen.append((executor.collective.digest, bool(torch.equal(tensor, whole))))
-            autotune.step()
+            if hooked:
+                executor.drain()
+            else:
+                autotune.step()
         return seen, list(autotune.log), told, sorted(peers)
     except NetprobeError as error:
         try:

@@ -45,6 +45,14 @@ def test_masters_move_in_mid_run_on_all_ranks_and_sums_stay_right(pool: Pool, na
         assert peers == [other for other in range(4) if other != rank]
 
 
+def test_the_hook_tells_rank_0_of_a_change_and_no_other(pool: Pool) -> None:
+    found = pool.run(jobs.tuned, PLANS["2lha"](), None, True, ranks=4)
+    for rank, (seen, log, told, _) in enumerate(found):
+        assert all(right for _, right in seen)
+        assert len(log) == 8 and "quick: h0 sends" in log[4]
+        assert told == ([log[4]] if rank == 0 else [])
+
+
 def test_a_plan_without_masters_is_watched(pool: Pool) -> None:
     found = pool.run(jobs.tuned, jobs.plan_of(build("chunked-ring", 4)), None, ranks=4)
     for seen, log, told, _ in found:

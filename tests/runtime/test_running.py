@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from netprobe.plan.schedule.builders.two_level import hierarchical, two_level
 from netprobe.plan.schedule.document import Placement
 from netprobe.runtime import world
 from netprobe.runtime.collective import collective_of
-from netprobe.runtime.running import one_each, without
+from netprobe.runtime.running import job_store, one_each, without
 from netprobe.runtime.world import Report, exchange
 from tests.runtime import jobs
 
@@ -67,6 +68,58 @@ def test_ranks_that_do_not_report_are_named_by_all(monkeypatch: pytest.MonkeyPat
     assert exchanged(store, "second", range(2), 0.2) == [(2,), (2,)]
     monkeypatch.setattr(world, "GRACE_S", 0.0)
     assert exchanged(store, "third", range(1, RANKS), 0.1) == [(0,), (0,)]
+
+
+class Watched:
+    """A store that tells when a rank has read what rank 0 collected."""
+
+    def __init__(self, store: Any, read: Callable[[], None]) -> None:
+        self._store, self._read = store, read
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def get(self, key: str) -> Any:
+        if key == "all":
+            time.sleep(0.1)  # rank 0 would be gone by now
+            self._read()
+        return self._store.get(key)
+
+
+def test_rank_0_goes_on_when_all_have_read_the_verdict() -> None:
+    """The store of a job of srun or mpirun ends with rank 0, and what reads from it then ends in torch's own error."""
+    store, events = store_of(), []
+
+    def one(rank: int) -> None:
+        seen = Watched(store, lambda: events.append(rank)) if rank else store
+        exchange(seen, rank, RANKS, report(rank), 60.0)
+        if rank == 0:
+            events.append(0)
+
+    with ThreadPoolExecutor(RANKS) as pool:
+        list(pool.map(one, range(RANKS)))
+    assert set(events[: events.index(0)]) == {1, 2}
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_job_without_a_store_is_refused_in_netprobes_words(
+    monkeypatch: pytest.MonkeyPatch, rank: int
+) -> None:
+    pytest.importorskip("torch.distributed")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        if rank:
+            taken.close()
+        given = {"RANK": rank, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        for name, value in given.items():
+            monkeypatch.setenv(name, str(value))
+        monkeypatch.delenv("TORCHELASTIC_USE_AGENT_STORE", raising=False)
+        with pytest.raises(WrongWorldError) as raised:
+            job_store(0.2)
+    assert raised.value.ranks == (0,)
+    monkeypatch.setenv("WORLD_SIZE", "two")
+    with pytest.raises(InputError):
+        job_store(0.2)
 
 
 @pytest.mark.parametrize("name", sorted(ALGORITHMS))
