@@ -62,7 +62,7 @@ def prepare(rank: int, plan: Any, optimizer: str = "AdamW") -> int:
         wrapped.register_comm_hook(*ddp_hook(plan))
     data = torch.frombuffer(bytearray(corpus()), dtype=torch.uint8)
     generator = torch.Generator().manual_seed(rank)
-    made = getattr(torch.optim, optimizer)(wrapped.parameters(), lr=3e-4 if optimizer == "AdamW" else 0.1)
+    made = getattr(torch.optim, optimizer)(wrapped.parameters(), lr=3e-4 if optimizer == "AdamW" else 0.01)
     _MADE.update(model=wrapped, data=data, generator=generator, optimizer=made)
     return sum(p.numel() for p in model.parameters())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from netprobe.pipeline.ranks.checking_order import OrderCheck, PlannedRanks
 
 _SHOWN = 20
+_BY_MPIRUN = ("openmpi", "rankfile")
+_AGENT = re.compile(r"plm_(rsh|ssh)_(agent|args)$")
 
 
 def check_order(
@@ -75,7 +78,7 @@ def check_order(
     if read and run:
         raise InputError("--read and --run are two sources of the same output: give one of them")
     _check_unused(ctx, reading=bool(read), running=run, extra=extra)
-    extra = _launcher_words(extra or [], launcher, via, ssh_config, reading=bool(read))
+    extra = _launcher_words(extra or [], launcher, via, ssh_config, reading=bool(read), running=run)
     given = load_hosts(hosts) if hosts is not None else None
     planned = planned_ranks(load_plan(plan), hosts=given, slots=slots, by_node=by_node)
     if read:
@@ -84,10 +87,9 @@ def check_order(
         reach = Reach(via=via, ssh_config=ssh_config)
         if not run:
             return _print_torchrun(plan, output, reach, extra, _as_exported(slots, hosts, by_node=False))
-        log = _ask_torchrun(planned, plan, reach, extra, slots, timeout)
+        log = _ask_torchrun(planned, plan, reach, extra, slots, timeout, output)
     else:
-        entry = format_named(ranks_by.format)
-        path = file or plan.parent / entry.file
+        path = file or plan.parent / format_named(ranks_by.format).file
         same = _as_exported(slots, hosts, by_node=by_node)
         export = ["netprobe", "export", "hostfile", str(plan), "--format", ranks_by.format, *same]
         export += ["--out", str(file)] if file is not None else []
@@ -97,6 +99,7 @@ def check_order(
             return _print_commands(plan, output, launcher, commands, same, fault)
         if fault is not None:
             raise InputError(fault)
+        _announce(output, planned, launcher, timeout)
         log = run_for_log(ranks_by, str(path), planned, slots=slots, extra=extra, timeout_s=timeout)
     found = compare(planned, log)
     _show(output, found, ranks_by.name if run else (found.launchers or (launcher,))[0])
@@ -104,16 +107,37 @@ def check_order(
 
 
 def _launcher_words(
-    extra: list[str], launcher: str, via: str | None, ssh_config: Path | None, *, reading: bool
+    extra: list[str],
+    launcher: str,
+    via: str | None,
+    ssh_config: Path | None,
+    *,
+    reading: bool,
+    running: bool,
 ) -> list[str]:
-    """The arguments for the launcher itself. Raises InputError for a way in that it does not take."""
+    """The arguments for the launcher itself. Raises InputError for a way in that it does not take.
+
+    An mpirun that is run here gives its ssh as long to connect as netprobe does: without that it waits for minutes for
+    a host that is gone, and says nothing.
+    """
     from netprobe.core.errors import InputError
+    from netprobe.probe.launchers.ssh import CONNECT_TIMEOUT_S
 
     if via is not None and (launcher != "torchrun" or reading):
         raise InputError(
             "--via goes with --launcher torchrun, which netprobe starts on each host: leave it out"
         )
-    return extra if launcher == "torchrun" else [*ssh_arguments(ssh_config, launcher), *extra]
+    if launcher == "torchrun":
+        return extra
+    by_ssh = running and launcher in _BY_MPIRUN and not _of_another_agent(extra)
+    return [*ssh_arguments(ssh_config, launcher, CONNECT_TIMEOUT_S if by_ssh else None), *extra]
+
+
+def _of_another_agent(extra: list[str]) -> bool:
+    """Whether mpirun is told which program logs in, or with which arguments: then ssh's may not be its."""
+    import os
+
+    return any(_AGENT.search(word) for word in [*extra, *os.environ])
 
 
 def _print_commands(
@@ -144,7 +168,13 @@ def _print_torchrun(plan: Path, output: Output, reach: Reach, extra: list[str], 
 
 
 def _ask_torchrun(
-    planned: PlannedRanks, plan: Path, reach: Reach, extra: list[str], slots: int | None, time_s: float
+    planned: PlannedRanks,
+    plan: Path,
+    reach: Reach,
+    extra: list[str],
+    slots: int | None,
+    time_s: float,
+    output: Output,
 ) -> RankLog:
     """Start torchrun on every host. Raises InputError for a way in that starts all hosts by one command."""
     from netprobe.core.errors import InputError
@@ -158,7 +188,14 @@ def _ask_torchrun(
     if not isinstance(started_by, ChildLauncher):
         raise InputError(f"--via {way} starts all hosts by one command: give --launcher slurm or openmpi")
     words = _torchrun_words(extra)
+    _announce(output, planned, "torchrun", time_s)
     return ask_ranks(planned.hosts, started_by, JobOptions(), slots=slots, time_s=time_s, before=words)
+
+
+def _announce(output: Output, planned: PlannedRanks, launcher: str, time_s: float) -> None:
+    """Launchers say nothing while they connect."""
+    ranks, hosts = count(len(planned.places), "rank"), count(len(planned.hosts), "host")
+    output.note(f"asking {ranks} on {hosts} by {launcher} where they run, for at most {time_s:g} s")
 
 
 def _check_unused(ctx: typer.Context, *, reading: bool, running: bool, extra: list[str] | None) -> None:
@@ -195,22 +232,28 @@ def _as_exported(slots: int | None, hosts: str | None, *, by_node: bool) -> list
     return same + (["--by-node"] if by_node else [])
 
 
-def ssh_arguments(config: Path | None, launcher: str) -> list[str]:
+def ssh_arguments(config: Path | None, launcher: str, connect_s: int | None = None) -> list[str]:
     """mpirun's arguments for its ssh, under both names that versions have for them. Raises InputError."""
     from netprobe.core.errors import InputError
 
-    if config is None:
-        return []
-    if launcher not in ("openmpi", "rankfile"):
-        raise InputError(
-            f"--ssh-config is for mpirun, and --launcher {launcher} does not use it: give it to that launcher itself"
-        )
-    if not config.is_file():
-        raise InputError(f"{config}: no such file")
-    if any(c.isspace() for c in str(config)):
-        raise InputError(f"--ssh-config {str(config)!r}: mpirun splits it at blanks: give a path without any")
-    words = f"-F {config}"
-    return ["--mca", "plm_rsh_args", words, "--mca", "plm_ssh_args", words]
+    words = []
+    if config is not None:
+        if launcher not in _BY_MPIRUN:
+            raise InputError(
+                f"--ssh-config is for mpirun, and --launcher {launcher} does not use it: give it to that launcher "
+                "itself"
+            )
+        if not config.is_file():
+            raise InputError(f"{config}: no such file")
+        if any(c.isspace() for c in str(config)):
+            raise InputError(
+                f"--ssh-config {str(config)!r}: mpirun splits it at blanks: give a path without any"
+            )
+        words.append(f"-F {config}")
+    if connect_s is not None:
+        words.append(f"-oConnectTimeout={connect_s}")
+    given = " ".join(words)
+    return ["--mca", "plm_rsh_args", given, "--mca", "plm_ssh_args", given] if given else []
 
 
 def _show(output: Output, found: OrderCheck, launcher: str) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from netprobe.core.errors import InputError, NothingMeasuredError, PlatformError
 from netprobe.core.system.scratch import scratch_file
-from netprobe.core.text import one_line
+from netprobe.core.text import listed, one_line
 from netprobe.formats.rank_output.rank_lines import MAX_LOG_BYTES, RankLog, read_rank_lines
 from netprobe.formats.rank_output.rank_program import RankLauncher, rank_argv
 from netprobe.pipeline.ranks.checking_order import PlannedRanks
@@ -28,6 +28,10 @@ _NO_NAME = re.compile(
     r"Could not resolve hostname ([^\s:]+)|(?:host|node)(?:name)?:? +([^\s:,]{1,255}):? .{0,40}"
     r"(?:Name or service not known|Temporary failure in name resolution)"
     r"|Name or service not known|Temporary failure in name resolution|[Uu]nknown host",
+)
+_NO_WAY = re.compile(
+    r"connect to (?:host|address) (\S{1,255}) port \d+: "
+    r"((?:Connection|Operation) timed out|Connection refused|No route to host|Network is unreachable|Host is down)"
 )
 _LAST_WORDS_S = 1.0
 
@@ -55,9 +59,18 @@ def run_for_log(
     log = read_rank_lines(ran.text)
     if not log.lines:
         ended = f"was ended after {timeout_s:g} s" if ran.code is None else f"ended with exit code {ran.code}"
-        why = f": {ROOT_REFUSED}" if ROOT_BANNER in ran.errors else _unresolved(ran.errors)
+        why = f": {ROOT_REFUSED}" if ROOT_BANNER in ran.errors else _unreached(ran.errors)
         raise NothingMeasuredError(f"{launcher.name} {ended}, and no rank said where it runs{why}")
     return log
+
+
+def _unreached(errors: str) -> str:
+    """Which hosts could not be logged in to, as ssh says it; empty where it says nothing of the kind."""
+    found = dict(_NO_WAY.findall(errors))
+    if not found:
+        return _unresolved(errors)
+    hosts = listed([one_line(name, 60) for name in found])
+    return f": {hosts} cannot be reached ({next(iter(found.values())).lower()}): mend that, or plan without"
 
 
 def _unresolved(errors: str) -> str:

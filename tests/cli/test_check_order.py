@@ -132,7 +132,20 @@ def test_it_runs_the_command_itself(
     assert run(["check-order", plan, "--run"]) == 4
     said = capsys.readouterr().err
     assert "said where it runs: mpirun refuses to run as root" in said
-    assert "OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1" in said and said.count("\n") == 1
+    assert "OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1" in said
+    assert said.startswith("asking 6 ranks on 3 hosts by openmpi where they run") and said.count("\n") == 2
+    dead = "ssh: connect to host n3 port 22: Connection timed out"
+    launcher.write_text(f"#!/bin/sh\necho \"$@\" >{folder}/given\necho '{dead}' >&2\nexit 1\n")
+    for words, connects in (
+        ([], True),
+        (["--", "--mca", "plm_rsh_agent", "rsh"], False),
+        (["--ssh-config", str(folder / "hostfile")], True),
+    ):
+        assert run(["check-order", plan, "--run", *words]) == 4
+        assert "n3 cannot be reached (connection timed out)" in capsys.readouterr().err
+        given = (folder / "given").read_text()
+        assert ("ConnectTimeout=10 --mca plm_ssh_args" in given) is connects
+        assert (f"-F {folder / 'hostfile'} -oConnect" in given) is ("--ssh-config" in words)
     launcher.write_text("#!/bin/sh\nexec sleep 60\n")
     assert run(["check-order", plan, "--run", "--timeout", "1"]) == 4
     assert "was ended after 1 s" in capsys.readouterr().err
@@ -241,7 +254,7 @@ def test_no_room_for_temporary_files_is_one_line(
     ):
         assert run(argv) == 2, argv
         said = capsys.readouterr()
-        assert said.out == "" and said.err.count("\n") == 1
+        assert said.out == "" and said.err.count("netprobe: ") == 1
         assert "no temporary file can be made here: No such file or directory: set TMPDIR" in said.err
     assert not (folder / "v.json").exists()
 
