@@ -14,6 +14,7 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
+from _tables import table
 from numpy.typing import NDArray
 from scipy import stats
 
@@ -170,21 +171,35 @@ def main() -> None:
         for seed in range(options.seeds)
     ]
     base = 100 * statistics.mean(one.last for one, _ in pairs)
-    print(
-        f"synchronous training: mean accuracy {base:.2f} %; differences in points over {len(pairs)} pairs (95 %):"
-    )
-    print(f"  DS-Sync with its ensemble       {interval([d.ensembles[factor] - s.last for s, d in pairs])}")
-    print(
-        f"  both with an ensemble           {interval([d.ensembles[factor] - s.ensembles[factor] for s, d in pairs])}"
-    )
-    print(f"  DS-Sync's last mean             {interval([d.last - s.last for s, d in pairs])}")
-    print(f"  DS-Sync, rank 0's model alone   {interval([d.alone - s.last for s, d in pairs])}")
     missed = sum(math.isinf(s.to_target) or math.isinf(d.to_target) for s, d in pairs)
     ratios = [d.to_target / s.to_target for s, d in pairs if not math.isinf(s.to_target)]
-    print(
-        f"iterations to {100 * TARGET:.0f} %: median {statistics.median(s.to_target for s, _ in pairs):g} synchronous, "
-        f"{statistics.median(d.to_target for _, d in pairs):g} DS-Sync; median ratio {statistics.median(ratios):.3f}; "
-        f"{missed} pairs did not reach it"
+    to_target = [statistics.median(one.to_target for one in ones) for ones in zip(*pairs, strict=True)]
+    print()
+    table(
+        [
+            "what",
+            f"difference to synchronous training, points, {len(pairs)} pairs",
+            f"iterations to {100 * TARGET:.0f} % (median)",
+        ],
+        [
+            ("synchronous", f"0 ({base:.2f} %)", f"{to_target[0]:g}"),
+            (
+                "DS-Sync with its ensemble",
+                interval([d.ensembles[factor] - s.last for s, d in pairs]),
+                "",
+            ),
+            (
+                "both with an ensemble",
+                interval([d.ensembles[factor] - s.ensembles[factor] for s, d in pairs]),
+                "",
+            ),
+            (
+                "DS-Sync, mean of last models",
+                interval([d.last - s.last for s, d in pairs]),
+                f"{to_target[1]:g}, median ratio {statistics.median(ratios):.3f}; not reached in {missed} pairs",
+            ),
+            ("DS-Sync, rank 0's model alone", interval([d.alone - s.last for s, d in pairs]), ""),
+        ],
     )
     print(f"wall time: {time.monotonic() - began:.0f} s")
 
