@@ -13,11 +13,12 @@ import pytest
 from netprobe.core.documents.document import write_document
 from netprobe.core.documents.map import DIRECTED, Map
 from netprobe.core.documents.scan import Scan
-from netprobe.core.errors import DocumentError
+from netprobe.core.errors import DocumentError, InputError
 from netprobe.pipeline import map_scan
-from netprobe.pipeline.planning import groupings
+from netprobe.pipeline.planning import groupings, predicting
 from netprobe.pipeline.planning import plan_order as module
 from netprobe.pipeline.planning.plan_order import PlanRequest, plan_order
+from netprobe.pipeline.planning.plan_two_level import placed_order
 from netprobe.pipeline.planning.predicting import capacity_beside, check_own_map, what_capacities_lack
 from netprobe.plan.order.strategy import CLOSE
 from tests.documents import make_scan, rack_rtt
@@ -120,3 +121,32 @@ def test_an_interval_that_nothing_bounds_has_no_end(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(module, "_predicted", lambda *_given: (predicted, [[0], [1]]))
     map_ = made_map([2, 2], seed=1)
     assert module.shared_intervals_s([], made_capacity(map_), map_) == [(1.0, math.inf), (2.0, 3.0)]
+
+
+def test_hosts_without_a_place_get_no_rank_and_one_at_least_needs_a_place() -> None:
+    map_ = made_map([2, 1], unplaced=2)
+    hosts, order = placed_order(map_, None)
+    assert [host.name for host in hosts] == ["h0", "h1", "h2", "h3", "h4"] and order == ["h0", "h1", "h2"]
+    given, order = placed_order(map_, list(map_.hosts)[::-1])
+    assert given[0].name == "h4" and order == ["h2", "h1", "h0"]
+    lost = map_.model_copy(update={"unplaced": [host.name for host in map_.hosts]})
+    with pytest.raises(InputError):
+        placed_order(lost, None)
+
+
+def test_predictions_are_of_one_connection_unless_more_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    map_ = made_map([2, 2])
+    capacity, plan = made_capacity(map_), plan_order(map_, PlanRequest(held_out=False))
+    monkeypatch.setattr(predicting, "ByCapacity", lambda *asked: asked)
+    found: Any = [
+        predicting.by_capacity(plan, capacity, "ring", 7),
+        predicting.by_capacity(plan, capacity, "bcube", 7, map_, 3),
+        predicting.predictor(plan, map_, capacity, "ring", 8),
+        predicting.predictor(plan, None, capacity, "ring", 8, 2),
+    ]
+    # What is called a ring is run in chunks.
+    assert [asked[2:] for asked in found] == [
+        ("chunked-ring", 7, None, 1), ("bcube", 7, map_, 3), ("chunked-ring", 8, map_, 1),
+        ("chunked-ring", 8, None, 2),
+    ]  # fmt: skip
+    assert predicting.predictor(plan, None, None, "ring", 8) is None
