@@ -150,3 +150,15 @@ def test_predictions_are_of_one_connection_unless_more_are_asked_for(monkeypatch
         ("chunked-ring", 8, None, 2),
     ]  # fmt: skip
     assert predicting.predictor(plan, None, None, "ring", 8) is None
+
+
+@pytest.mark.parametrize(
+    ("ends", "open_"),
+    [([(1, 2), (2, 3)], True), ([(2, 3), (1, 2)], True), ([(1, 2), (2.1, 3)], False), ([(2.1, 3), (1, 2)], False)],
+)  # fmt: skip
+def test_intervals_that_touch_leave_open_which_is_faster(
+    ends: list[tuple[float, float]], open_: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    map_ = made_map([2])
+    monkeypatch.setattr(module, "shared_intervals_s", lambda _plans, _capacity, _map: ends)
+    assert module._left_open([], made_capacity(map_), map_) == (module.LEFT_OPEN if open_ else "")
