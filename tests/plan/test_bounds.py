@@ -163,6 +163,21 @@ def test_needed_hops_are_followed_as_far_as_the_rules_go(size: int, seed: int, s
     assert contradicts_a_ring(graph) == rules(graph)
 
 
+@pytest.mark.parametrize(
+    ("size", "edges"),
+    [(6, [(0, 1), (0, 3), (1, 2), (1, 3), (1, 5), (2, 4), (2, 5), (4, 5)]),
+     (7, [(0, 1), (0, 2), (0, 4), (1, 2), (1, 4), (2, 3), (2, 4), (2, 5), (3, 5), (3, 6), (5, 6)])],
+)  # fmt: skip
+def test_a_hop_that_is_taken_away_is_gone_for_both_of_its_hosts(
+    size: int, edges: list[tuple[int, int]]
+) -> None:
+    """Graphs without a ring, which is seen only where each end knows that the hop is gone."""
+    graph = np.zeros((size, size), dtype=bool)
+    for one, other in edges:
+        graph[one, other] = graph[other, one] = True
+    assert rules(graph) and contradicts_a_ring(graph)
+
+
 def test_a_ring_itself_and_a_ring_with_a_tail() -> None:
     for size in (3, 4, 7):
         graph = np.zeros((size, size), dtype=bool)

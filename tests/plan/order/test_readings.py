@@ -38,3 +38,10 @@ def test_each_matrix_of_each_fold_is_permuted_and_keeps_its_role() -> None:
     for its, was in zip(found.folds, folds):
         for role in ("denoised", "search", "unseen", "slow"):
             assert same(getattr(its, role), getattr(was, role), hosts)
+
+
+def test_a_map_alone_has_no_readings_behind_it() -> None:
+    none = HeldOutReadings()
+    assert none.search is None and none.slow is None and none.slow_repeats is False
+    assert (none.raw_share, none.folds, none.pairs, none.noise, none.text) == (0.0, (), 0, (), "")
+    assert Fold(denoised=links(1), search=links(2), unseen=links(3)).slow is None

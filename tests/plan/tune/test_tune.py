@@ -17,7 +17,7 @@ from netprobe.plan.tune.fine import Network, blame_of, finetune
 from netprobe.plan.tune.levels import departed, pooled
 from netprobe.plan.tune.masters import Floats, Masters, carried, even_masters, masters_of, printed
 from netprobe.plan.tune.policy import Reading, Tuner
-from netprobe.plan.tune.quick import quicktune, reassigned, times
+from netprobe.plan.tune.quick import _dealt, quicktune, reassigned, times
 from tests.properties import LONG, examples
 
 
@@ -329,3 +329,12 @@ def test_a_host_at_the_border_does_not_come_and_go() -> None:
         fleet.rates[0] *= share
         kinds = [fleet.step() for _ in range(300)]
         assert kinds.count("quick") <= 2
+
+
+def test_the_kind_with_the_largest_role_is_dealt_first_each_to_who_is_done_first() -> None:
+    """Roles of 5 and 0 come before two of 3, though their least is less: 5 or 6, and then 8 or 9, both for host 0."""
+    roles, rates = (np.array([5.0, 0.0]), np.array([3.0, 3.0])), np.ones(2)
+    assert _dealt(np.array([0.0, 6.0]), roles, (1, 1), rates) == ([1, 0], [1, 0])
+    # Of two that are done at once the first; and one more goes to who is done first with it: 11 or 9.
+    assert _dealt(np.array([0.0, 5.0]), roles, (1, 1), rates) == ([1, 0], [1, 0])
+    assert _dealt(np.array([0.0, 6.0]), roles, (1, 2), rates) == ([1, 0], [1, 1])
