@@ -55,16 +55,23 @@ def _map_parts(shown: Shown, width: int, encoding: str) -> list[Any]:
     return [*parts, *terminal.unplaced_text(map_), map_.verdict.text, ""]
 
 
-def _plan_lines(path: Path, plan: Plan) -> list[str]:
+def _plan_lines(path: Path, plan: Plan) -> list[Any]:
     """What is of another kind than those in the folder is not imported: a model of pydantic takes its time."""
     if plan.kind == "order":
         return [f"{path.name}, an order of the ranks:", terminal.order_text(cast("OrderPlan", plan))]
     if plan.kind == "schedule":
-        from netprobe.report.schedule import schedule_text
-
-        return [f"{path.name}, a schedule:", schedule_text(cast("SchedulePlan", plan))]
+        return [f"{path.name}, a schedule:", *_schedule_parts(cast("SchedulePlan", plan))]
     if plan.kind == "ds_sync":
         from netprobe.report.schedule import pattern_lines
 
         return [f"{path.name}, which hosts average with which:", *pattern_lines(cast("DsSyncPlan", plan))]
     return [f"{path.name}, a plan of kind {plan.kind}"]
+
+
+def _schedule_parts(plan: SchedulePlan) -> list[Any]:
+    """As the command that planned it printed it: candidates, what was chosen, which choice holds for which size."""
+    from netprobe.report.schedule import TriedTable, ranges_text, schedule_text, unknown_text
+
+    timed = any(one.tells_time for one in plan.predictions)
+    table = [TriedTable(plan.candidates, timed=timed, more="--json"), ""] if plan.candidates else []
+    return [*table, schedule_text(plan), *ranges_text(plan.ranges), *unknown_text(plan.unknown)]

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from rich.console import Console, ConsoleOptions
 from rich.table import Table
 
 from netprobe.core.documents.ds_sync_plan import DsSyncPlan
-from netprobe.core.documents.schedule_plan import Prediction, SchedulePlan
+from netprobe.core.documents.schedule_plan import Prediction, SchedulePlan, SizeRange, TriedCandidate
 from netprobe.core.units import count, seconds_text, size_text
 from netprobe.report.terminal import fold_names
-
-if TYPE_CHECKING:
-    from netprobe.plan.auto.candidates import Candidate
-    from netprobe.plan.auto.choice import Range
-    from netprobe.plan.auto.predicting import Tried
 
 ROWS_SHOWN = 5
 _WIDEST = 1000
@@ -34,12 +28,18 @@ class TriedTable:
     """
 
     def __init__(
-        self, tried: Sequence[Tried], size_bytes: int, *, timed: bool = True, all_rows: bool = False
+        self,
+        tried: Sequence[TriedCandidate],
+        *,
+        timed: bool = True,
+        all_rows: bool = False,
+        more: str = "-v",
     ) -> None:
-        """``tried``: the chosen one first; the first few of them unless all are wanted."""
+        """``tried``: the chosen one first; the first few of them unless all are wanted, which ``more`` shows."""
         few = tried[:ROWS_SHOWN] if timed else [one for one in tried if one.prediction][:ROWS_SHOWN]
-        self._rows = [_cells(one, size_bytes) for one in (tried if all_rows else few)]
+        self._rows = [_cells(one) for one in (tried if all_rows else few)]
         self._left_out = len(tried) - len(self._rows)
+        self._more = more
         self._columns = [
             name
             for name in _COLUMNS
@@ -66,19 +66,18 @@ class TriedTable:
         for cells in self._rows:
             table.add_row(*(cells[name] for name in columns))
         if self._left_out:
-            table.add_row(f".. and {self._left_out} more (-v)", *[""] * (len(columns) - 1))
+            table.add_row(f".. and {self._left_out} more ({self._more})", *[""] * (len(columns) - 1))
         return table
 
 
-def _cells(one: Tried, size_bytes: int) -> dict[str, str]:
-    candidate, found = one.candidate, one.prediction
+def _cells(one: TriedCandidate) -> dict[str, str]:
+    found = one.prediction
+    time_s = one.time_s if found is None else found.time_s
     cells = dict.fromkeys(_COLUMNS, "")
     cells |= {
-        "candidate": _candidate(candidate),
-        "pieces": str(candidate.pieces(size_bytes)),
-        "time": f">{seconds_text(one.at_least_s)}"
-        if one.at_least_s is not None
-        else seconds_text(_time(one)),
+        "candidate": one.name,
+        "pieces": str(one.pieces),
+        "time": f">{seconds_text(one.at_least_s)}" if one.at_least_s is not None else seconds_text(time_s),
     }
     if found is None:
         return cells
@@ -89,29 +88,6 @@ def _cells(one: Tried, size_bytes: int) -> dict[str, str]:
         "across": "" if found.bytes_across_groups is None else size_text(found.bytes_across_groups),
         "busiest": "" if found.busiest is None else f"{found.busiest} {found.utilisation or 0:.0%}",
     }
-
-
-def _time(one: Tried) -> float | None:
-    return one.time_s if one.prediction is None else one.prediction.time_s
-
-
-def _candidate(candidate: Candidate) -> str:
-    from netprobe.plan.auto.candidates import GIVEN
-
-    parts = [candidate.algorithm]
-    if candidate.groups is not None:
-        sizes = sorted(map(len, candidate.groups.ranks))
-        of = str(sizes[0]) if sizes[0] == sizes[-1] else f"{sizes[0]}-{sizes[-1]}"
-        parts.append(f"{candidate.groups.name} {len(sizes)} of {of}")
-    if candidate.order_name != GIVEN:
-        parts.append(
-            f"{candidate.order_name} order" if candidate.order_name == "found" else candidate.order_name
-        )
-    if candidate.chunk_bytes is not None:
-        parts.append(f"chunks of {size_text(candidate.chunk_bytes)}")
-    if candidate.channels > 1:
-        parts.append(f"{candidate.channels} connections")
-    return ", ".join(parts)
 
 
 def _interval(found: Prediction | None) -> str:
@@ -145,12 +121,12 @@ def _models(plan: SchedulePlan) -> str:
     return ", ".join(plan.safe_under) or "no model of buffers"
 
 
-def ranges_text(ranges: Sequence[Range]) -> list[str]:
+def ranges_text(ranges: Sequence[SizeRange]) -> list[str]:
     """Which choice holds for which sizes, one line each."""
     lines = []
     for one in ranges:
         none = "not looked at: it would have taken too long" if one.reason == "left_out" else "cannot tell"
-        what = none if one.candidate is None else one.candidate.label
+        what = none if one.choice is None else one.choice
         kept = " (kept: nothing is surely faster)" if one.reason == "close" else ""
         lines.append(f"  {size_text(one.first_bytes)} to {size_text(one.last_bytes)}: {what}{kept}")
     return ["which choice holds for which size of the buffer:", *lines] if lines else []

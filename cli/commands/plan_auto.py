@@ -56,8 +56,8 @@ def choose(
     if not (json or quiet):
         from netprobe.report.schedule import TriedTable, ranges_text, schedule_text, unknown_text
 
-        output.say(TriedTable(planned.tried, request.size_bytes, timed=planned.decides, all_rows=verbose), "")
-        output.say(schedule_text(planned.plan), *ranges_text(planned.ranges))
+        output.say(TriedTable(planned.plan.candidates, timed=planned.decides, all_rows=verbose), "")
+        output.say(schedule_text(planned.plan), *ranges_text(planned.plan.ranges))
         output.say(*unknown_text(planned.unknown), f"wrote {path}")
         output.say(f"{_headline(planned)}.")
     output.document(path, **_summary(planned, request.size_bytes))

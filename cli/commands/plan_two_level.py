@@ -83,7 +83,7 @@ def two_level(
     if not (json or quiet):
         from netprobe.report.schedule import TriedTable, schedule_text, unknown_text
 
-        output.say(TriedTable(planned.tried, request.size_bytes, timed=planned.decides, all_rows=verbose), "")
+        output.say(TriedTable(planned.plan.candidates, timed=planned.decides, all_rows=verbose), "")
         from netprobe.report.headline import two_level_headline
 
         output.say(schedule_text(planned.plan), *unknown_text(planned.unknown), f"wrote {path}")

@@ -18,6 +18,8 @@ Word = Annotated[
 """What is shown in tables and drawings: one short line."""
 
 
+PACKET_BYTES = 1448
+"""Payload of a TCP segment in an Ethernet frame: a latency measured with small packets is that of so much, at most."""
 MOST_ITEMS = 1 << 16
 """Records of a list: so many are read in a second, and no plan of ours has as many."""
 
@@ -78,6 +80,38 @@ class Prediction(Record):
     bytes_across_groups: int | None = Field(default=None, ge=0)
     steps: int = Field(ge=0)
 
+    @property
+    def tells_time(self) -> bool:
+        """Whether times of so many bytes can be compared at all."""
+        return self.basis != "latency" or self.size_bytes <= PACKET_BYTES
+
+
+class TriedCandidate(Record):
+    """What was compared with the plan, and what it should take: a prediction, or less where less was enough."""
+
+    name: Word
+    """As tables show it."""
+    algorithm: Word
+    pieces: int = Field(ge=1)
+    """Into how many equal blocks it cuts the buffer."""
+    channels: int = Field(default=1, ge=1)
+    prediction: Prediction | None = None
+    time_s: float | None = Field(default=None, ge=0)
+    """By the capacities as read, where that was enough."""
+    at_least_s: float | None = Field(default=None, ge=0)
+    """A lower bound, where that was enough."""
+
+
+class SizeRange(Record):
+    """Buffers of ``first_bytes`` to ``last_bytes``, for which one choice holds."""
+
+    first_bytes: int = Field(ge=1, le=1 << 53)
+    last_bytes: int = Field(ge=1, le=1 << 53)
+    choice: Word | None = None
+    """Null: nobody can tell, or it was not looked at."""
+    reason: str
+    """``faster``, ``close`` (kept: nothing is surely faster), ``cannot_tell``, or ``left_out`` (not looked at)."""
+
 
 class SchedulePlan(Plan):
     """``kind: schedule``: who sends what to whom, proved when it is built and when it is loaded.
@@ -116,6 +150,12 @@ class SchedulePlan(Plan):
     predictions: list[Prediction] = Field(default_factory=list, max_length=MOST_ITEMS)
     advice: str | None = None
     """What the figures say, in a sentence."""
+    candidates: list[TriedCandidate] = Field(default_factory=list, max_length=MOST_ITEMS)
+    """All that it was chosen among, itself first."""
+    ranges: list[SizeRange] = Field(default_factory=list, max_length=MOST_ITEMS)
+    """Which choice holds for which size of the buffer."""
+    unknown: list[str] = Field(default_factory=list, max_length=MOST_ITEMS)
+    """What the choice could not know, a line each."""
 
     @model_validator(mode="after")
     def _ranks_are_hosts(self) -> SchedulePlan:

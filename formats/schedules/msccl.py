@@ -22,6 +22,7 @@ from netprobe.probe.agent.collective.program import RECEIVE, SEND
 MOST_STEPS = 256
 MOST_BLOCKS_A_CHANNEL = 32
 MOST_CHANNELS = 32
+SLACK = 1.1
 MOST_COUNT = 71
 """Chunks of one step."""
 
@@ -75,15 +76,25 @@ def _check_steps(plan: SchedulePlan, made: Sequence[tuple[dict[Line, int], dict[
     )
     if most <= MOST_STEPS:
         return
-    remedy = "use more channels or fewer chunks"
-    if plan.algorithm == "2lha" and plan.size_bytes:
-        # Steps grow with the chunks; a little more for those that do not, and for rounding up.
-        least = math.ceil(1.1 * plan.size_bytes / len(plan.blocks) * most / MOST_STEPS)
-        remedy = f"plan it in chunks of {least} B or more (--chunk), or over several channels (--channels)"
     raise InputError(
         f"rank {rank} has {most} steps on its connection with rank {peer}, channel {channel}: "
-        f"MSCCL has at most {MOST_STEPS}; {remedy}"
+        f"MSCCL has at most {MOST_STEPS}; {_remedy(plan, most)}"
     )
+
+
+def _remedy(plan: SchedulePlan, steps: int) -> str:
+    """The command that plans a schedule of fewer steps than ``steps`` on one connection."""
+    if plan.algorithm != "2lha" or not plan.size_bytes:
+        return f"no option of netprobe plan gives {plan.algorithm} fewer: netprobe plan 2lha MAP --chunk SIZE can"
+    # Steps grow with the chunks; a little more for those that do not, and for rounding up.
+    chunk, more = plan.size_bytes / len(plan.blocks), SLACK * steps / MOST_STEPS
+    again = f"netprobe plan 2lha MAP --size {plan.size_bytes}B"
+    keep = "" if plan.channels == 1 else f" --channels {plan.channels}"
+    remedy = f"plan it in larger chunks ({again} --chunk {math.ceil(more * chunk)}B{keep})"
+    channels = math.ceil(more * plan.channels)
+    if channels <= MOST_CHANNELS:
+        remedy += f" or over more channels ({again} --chunk {math.ceil(chunk)}B --channels {channels})"
+    return remedy
 
 
 def _gpu(

@@ -10,7 +10,7 @@ import numpy as np
 from netprobe.core.documents.capacity import Capacity
 from netprobe.core.documents.map import Map
 from netprobe.core.documents.plan import OrderPlan
-from netprobe.core.documents.schedule_plan import Prediction, SchedulePlan
+from netprobe.core.documents.schedule_plan import Prediction, SchedulePlan, SizeRange
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host
 from netprobe.core.units import seconds_text, size_text
@@ -32,7 +32,7 @@ from netprobe.plan.auto.candidates import (
 )
 from netprobe.plan.auto.choice import CLOSE, MOST_BYTES, Chooser, Decision, Range
 from netprobe.plan.auto.known import KnownNetwork
-from netprobe.plan.auto.predicting import Tried
+from netprobe.plan.auto.predicting import Tried, rows_of
 from netprobe.plan.costs import MODELS
 from netprobe.plan.schedule.builders import ALGORITHMS
 
@@ -99,8 +99,21 @@ def plan_auto(map_: Map, request: AutoRequest = DEFAULT, *, capacity: Capacity |
         parents=[map_.parent(), *([] if capacity is None else [capacity.parent()])],
         seed=request.seed,
     )
+    rows = {
+        "candidates": rows_of(tried, request.size_bytes),
+        "ranges": [
+            SizeRange(
+                first_bytes=one.first_bytes,
+                last_bytes=one.last_bytes,
+                choice=None if one.candidate is None else one.candidate.label,
+                reason=one.reason,
+            )
+            for one in ranges
+        ],
+        "unknown": list(known.unknown),
+    }
     return AutoPlanned(
-        plan=plan,
+        plan=plan.model_copy(update=rows),
         tried=tuple(tried),
         ranges=tuple(ranges),
         decision=decision,
@@ -240,9 +253,9 @@ _PLACES = {
 
 
 def _resource_text(resource: str) -> str:
-    """A resource in words: ``down:g2`` is the uplink into g2."""
+    """What a resource is, in brackets: ``down:g2`` is the uplink into g2; nothing of one of another kind."""
     kind, _, name = resource.partition(":")
-    return _PLACES[kind].format(name) if kind in _PLACES and name else resource
+    return f" ({_PLACES[kind].format(name)})" if kind in _PLACES and name else ""
 
 
 def _difference(own: Prediction, base: Prediction) -> str:
@@ -255,7 +268,7 @@ def _difference(own: Prediction, base: Prediction) -> str:
         parts.append(f"{own.steps} steps instead of {base.steps}")
     if base.busiest is not None and base.busiest != own.busiest:
         parts.append(
-            f"the other waits for {_resource_text(base.busiest)}, which it keeps busy for "
+            f"the other's busiest resource is {base.busiest}{_resource_text(base.busiest)}, "
             f"{base.utilisation or 0:.0%} of its time"
         )
     return f": {', '.join(parts)}" if parts else ""

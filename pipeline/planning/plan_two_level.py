@@ -23,6 +23,7 @@ from netprobe.plan.auto.predicting import (
     interval_of,
     latency_of,
     prediction_of,
+    rows_of,
     surely_faster,
     time_of,
 )
@@ -92,8 +93,12 @@ def plan_two_level(
         parents=[map_.parent(), *([] if capacity is None else [capacity.parent()])],
         seed=request.seed,
     )
+    rows = {"candidates": rows_of(tried, request.size_bytes), "unknown": list(known.unknown)}
     return TwoLevelPlanned(
-        plan=plan, tried=tuple(tried), unknown=known.unknown, decides=known.decides(request.size_bytes)
+        plan=plan.model_copy(update=rows),
+        tried=tuple(tried),
+        unknown=known.unknown,
+        decides=known.decides(request.size_bytes),
     )
 
 

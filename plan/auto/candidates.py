@@ -75,6 +75,22 @@ class Candidate:
             parts.append(f"over {self.channels} connections")
         return " ".join(parts)
 
+    @property
+    def name(self) -> str:
+        """The same in fewer words, with the chunks and the sizes of groups: a cell of a table."""
+        parts = [self.algorithm]
+        if self.groups is not None:
+            sizes = sorted(map(len, self.groups.ranks))
+            of = str(sizes[0]) if sizes[0] == sizes[-1] else f"{sizes[0]}-{sizes[-1]}"
+            parts.append(f"{self.groups.name} {len(sizes)} of {of}")
+        if self.order_name != GIVEN:
+            parts.append(f"{self.order_name} order" if self.order_name == "found" else self.order_name)
+        if self.chunk_bytes is not None:
+            parts.append(f"chunks of {size_text(self.chunk_bytes)}")
+        if self.channels > 1:
+            parts.append(f"{self.channels} connections")
+        return ", ".join(parts)
+
     def pieces(self, size_bytes: int) -> int:
         """Into how many blocks a buffer of so many bytes is cut."""
         if self.chunk_bytes is None:

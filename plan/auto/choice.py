@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from netprobe.core.documents.schedule_plan import Prediction
+from netprobe.core.documents.schedule_plan import PACKET_BYTES, Prediction
 from netprobe.core.errors import InputError
 from netprobe.plan.auto.candidates import GIVEN, MANY_HOSTS, Candidate, coarse, distinct
-from netprobe.plan.auto.known import PACKET_BYTES, KnownNetwork
+from netprobe.plan.auto.known import KnownNetwork
 from netprobe.plan.auto.predicting import (
     BOUND,
     Interval,

@@ -10,13 +10,10 @@ import numpy as np
 from netprobe.core.documents.capacity import Capacity
 from netprobe.core.documents.map import Map
 from netprobe.core.documents.matrix import FloatMatrix
-from netprobe.core.documents.schedule_plan import Basis
+from netprobe.core.documents.schedule_plan import PACKET_BYTES, Basis
 from netprobe.core.errors import InputError
 from netprobe.plan.order.link_costs import links_of
 from netprobe.plan.simulate.network import LEAST_BYTES_PER_S, Network, network_of
-
-PACKET_BYTES = 1448
-"""Payload of a TCP segment in an Ethernet frame: a latency measured with small packets is that of so much, at most."""
 
 NAMED = 4
 """Resources that are named in one line."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from netprobe.core.documents.schedule_plan import Prediction
+from netprobe.core.documents.schedule_plan import Prediction, TriedCandidate
 from netprobe.plan.auto.candidates import Candidate
 from netprobe.plan.auto.known import KnownNetwork
 from netprobe.plan.schedule.schedule import Schedule
@@ -61,6 +62,22 @@ class Tried:
     prediction: Prediction | None
     time_s: float | None = None
     at_least_s: float | None = None
+
+
+def rows_of(tried: Sequence[Tried], size_bytes: int) -> list[TriedCandidate]:
+    """As a plan keeps them."""
+    return [
+        TriedCandidate(
+            name=one.candidate.name,
+            algorithm=one.candidate.algorithm,
+            pieces=one.candidate.pieces(size_bytes),
+            channels=one.candidate.channels,
+            prediction=one.prediction,
+            time_s=None if one.prediction is not None else one.time_s,
+            at_least_s=one.at_least_s,
+        )
+        for one in tried
+    ]
 
 
 def time_of(known: KnownNetwork, candidate: Candidate, size_bytes: int) -> float:

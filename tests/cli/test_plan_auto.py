@@ -45,6 +45,11 @@ def test_the_fastest_is_written_and_told(
     assert "left out, since they are not placed on the map: h6" in said and "wrote plan.json" in said
     plan = load_plan(folder / "plan.json")
     assert isinstance(plan, SchedulePlan) and plan.size_bytes == 4_000_000 and plan.predictions
+    # Looked at again it says the same, of the document alone.
+    assert run(["show", "plan.json"]) == 0
+    shown = capsys.readouterr().out.replace("(--json)", "(-v)")
+    again, first = ([line.rstrip() for line in text.splitlines()] for text in (shown, said))
+    assert again[1 : first.index("wrote plan.json") + 1] == first[: first.index("wrote plan.json")]
     assert run(["plan", "auto", "map.json", *words, "-v", "--force"]) == 0
     more = capsys.readouterr().out
     assert "(-v)" not in more and len(more.splitlines()) > len(said.splitlines()) + 5
@@ -53,6 +58,10 @@ def test_the_fastest_is_written_and_told(
     data = json.loads(capsys.readouterr().out)
     assert data["kind"] == "schedule" and data["algorithm"] == plan.algorithm and data["reason"] == "faster"
     assert len(data["tried"]) > 10 and data["ranges"][-1]["last_bytes"] == 10**9
+    assert run(["show", "plan.json", "--json"]) == 0
+    kept = json.loads(capsys.readouterr().out)["plans"][0]
+    assert len(kept["candidates"]) == len(data["tried"])
+    assert [one["choice"] for one in kept["ranges"]] == [one["choice"] for one in data["ranges"]]
     keys = {"time_s", "low_s", "high_s", "steps", "bytes_on_wire", "bytes_across_groups", "busiest"}
     assert keys <= set(data["tried"][0])
 

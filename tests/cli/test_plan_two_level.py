@@ -35,6 +35,9 @@ def test_a_plan_is_written_and_told(folder: Path, capsys: pytest.CaptureFixture[
     assert "left out, since they are not placed on the map: h8" in said
     plan = load_plan(folder / "plan.json")
     assert isinstance(plan, SchedulePlan) and plan.channels == 2 and plan.size_bytes == 8_000_000
+    assert run(["show", str(folder / "plan.json")]) == 0
+    again = capsys.readouterr().out
+    assert all(line in again.splitlines() for line in said.splitlines()[:4])
     # Nothing of ours is replaced unasked.
     assert run(words) == 2
     assert "exists" in capsys.readouterr().err

@@ -58,7 +58,9 @@ def test_what_is_for_orders_alone_is_refused(
 def test_the_others_are_used(plan: Path, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """All that is missing is the hosts."""
     other = json.loads(plan.read_text(encoding="utf-8"))
-    (plan.parent / "flat").write_text(json.dumps(other | {"seed": other["seed"] + 1}), encoding="utf-8")
+    (plan.parent / "flat").write_text(
+        json.dumps(other | {"seed": other["seed"] + 1, "own_sha256": None}), encoding="utf-8"
+    )
     assert run(["verify", "plan.json", "--via", "false {host}", "--quiet", *words]) == 4
     assert "4 of 4 hosts are not up, and all are required" in capsys.readouterr().err
 

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netprobe.cli.entry import run
 from netprobe.core.documents.schedule_plan import SchedulePlan
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host
 from netprobe.formats import SCHEDULE_FORMATS
 from netprobe.formats.schedules.msccl import write_msccl
 from netprobe.formats.schedules.msccl_reader import read_msccl, run_msccl
+from netprobe.pipeline import files
 from netprobe.plan import build_schedule_plan
 from netprobe.plan.schedule.builders import ALGORITHMS, build
 from netprobe.plan.schedule.builders.two_level import hierarchical, two_level
 from netprobe.plan.schedule.document import Placement
 from netprobe.plan.schedule.schedule import Schedule
+from tests.maps import made_map
 from tests.properties import examples
 
 REDUCING = [name for name, algorithm in ALGORITHMS.items() if not algorithm.scatters]
@@ -99,11 +104,35 @@ def test_what_msccl_cannot_say_is_refused_by_name() -> None:
     for schedule, text in (
         (weights, "chunks of one size"),
         (build("reduce-scatter", 4), "all-reduces"),
-        (build("chunked-ring", 260), "518 steps .* at most 256"),
+        (
+            build("chunked-ring", 260),
+            "518 steps .* at most 256; no option of netprobe plan gives chunked-ring",
+        ),
         (build("flat", 40), "sends to 39 ranks over channel 0: MSCCL has at most 32"),
     ):
         with pytest.raises(InputError, match=text):
             write_msccl(planned(schedule))
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_the_commands_that_a_refusal_names_give_a_plan_that_is_written(
+    channels: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files.save(made_map([4, 3, 2]), tmp_path / "map.json")
+    plan = ["plan", "2lha", str(tmp_path / "map.json"), "--grouping", "natural"]
+    export = ["export", "schedule", str(tmp_path / "plan.json"), "--format", "msccl", "--force"]
+    first = [*plan, "--size", "30MB", "--chunk", f"{64 // channels}KiB", "--channels", str(channels)]
+    assert run(first) == 0
+    capsys.readouterr()
+    assert run(export) == 2
+    named = re.findall(r"\(netprobe (plan 2lha MAP [^)]*)\)", capsys.readouterr().err)
+    assert len(named) == 2
+    for command in named:
+        words = [*plan, *command.split()[3:], "--force"]
+        assert run(words) == 0, words
+        assert run(export) == 0, words
+        file = read_msccl((tmp_path / "schedule.msccl.xml").read_text(encoding="utf-8"))
+        assert file is not None
 
 
 @pytest.mark.parametrize(

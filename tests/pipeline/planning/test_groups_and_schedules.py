@@ -159,13 +159,12 @@ def test_a_choice_says_against_what_and_what_makes_the_difference() -> None:
     rows = [Tried(candidate=own, prediction=fast), Tried(candidate=base, prediction=slow)]
     said = auto._reason(known, decision("faster", own, base, own), rows)
     both = f"{t(2.0)} for 1 kB by capacity ({t(1.0)} to {t(2.5)}), 1.50x as fast as {base.label} ({t(3.0)})"
-    more = (
-        "20 B between groups instead of 50 B, 4 steps instead of 6, the other waits for the uplink out of g0"
-    )
-    assert said == f"{own.label}: {both}: {more}, which it keeps busy for 75% of its time"
+    more = "20 B between groups instead of 50 B, 4 steps instead of 6"
+    busy = "the other's busiest resource is up:g0 (the uplink out of g0), 75% of its time"
+    assert said == f"{own.label}: {both}: {more}, {busy}"
     assert (
         auto._difference(slow, fast)
-        == ": the other waits for what a sends, which it keeps busy for 50% of its time"
+        == ": the other's busiest resource is tx:a (what a sends), 50% of its time"
     )
     assert auto._difference(slow, slow) == ""
     close = auto._reason(known, decision("close", base, base, own), rows)

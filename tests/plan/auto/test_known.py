@@ -7,9 +7,10 @@ import pytest
 
 from netprobe.core.documents.capacity import Capacity
 from netprobe.core.documents.map import Map
+from netprobe.core.documents.schedule_plan import PACKET_BYTES
 from netprobe.core.errors import InputError
 from netprobe.plan.auto.candidates import Candidate
-from netprobe.plan.auto.known import PACKET_BYTES, known_network
+from netprobe.plan.auto.known import known_network
 from netprobe.plan.auto.predicting import Interval, interval_of, prediction_of
 from netprobe.plan.order.timed import OrderTimes
 from netprobe.plan.schedule.builders import build
