@@ -44,6 +44,13 @@ class DsSyncPlan(Plan):
     size_bytes: int | None = Field(default=None, ge=1)
     predicted_s: float | None = Field(default=None, ge=0)
     """Seconds of an iteration's averages, mean over a period; null where no rates are known."""
+    predicted_low_s: float | None = Field(default=None, ge=0)
+    predicted_high_s: float | None = Field(default=None, ge=0)
+    """At the upper and the lower ends of what was measured; both null: no ends apart. Null the latter alone: some rate
+    may be 0."""
+    known_from_below: list[str] = Field(default_factory=list)
+    """Resources (``up:GROUP``, ``tx:HOST``) that carry at least what was measured, maybe more: whether they are contended
+    cannot be told, and none is called so for that."""
     all_reduce_s: float | None = Field(default=None, ge=0)
     hierarchical_s: float | None = Field(default=None, ge=0)
     advice: str | None = None
@@ -59,6 +66,13 @@ class DsSyncPlan(Plan):
         if len(self.pattern) != self.pattern_length:
             raise ValueError(
                 f"pattern has {len(self.pattern)} iterations, and pattern_length is {self.pattern_length}"
+            )
+        low, mid, high = self.predicted_low_s, self.predicted_s, self.predicted_high_s
+        if (low is not None or high is not None) and (
+            mid is None or low is None or low > mid or (high is not None and high < mid)
+        ):
+            raise ValueError(
+                f"predicted_s {mid} is not within predicted_low_s {low} to predicted_high_s {high}"
             )
         if not set(self.contended_hosts) <= set(racked):
             raise ValueError("a contended host is in no rack")

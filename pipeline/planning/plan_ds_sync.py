@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ from netprobe.core.documents.capacity import Capacity
 from netprobe.core.documents.document import check_same_hosts
 from netprobe.core.documents.ds_sync_plan import AveragingIteration, DsSyncPlan
 from netprobe.core.documents.map import Map
+from netprobe.core.documents.matrix import FloatMatrix
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import plain_host
 from netprobe.core.text import listed
@@ -60,6 +61,7 @@ def plan_ds_sync(map_: Map, request: DsSyncRequest, *, capacity: Capacity | None
         pattern_time_s(pattern, rates, size), all_reduce_time_s(len(names), rates, size),
         hierarchical_time_s(numbers, rates, size),
     )  # fmt: skip
+    ends = None if rates is None else _ends(pattern, map_, names, numbers, capacity, size)
     plan = DsSyncPlan(
         hosts=[plain_host(host) for host in map_.hosts],
         parents=[map_.parent(), *([] if capacity is None else [capacity.parent()])],
@@ -83,6 +85,9 @@ def plan_ds_sync(map_: Map, request: DsSyncRequest, *, capacity: Capacity | None
         iterations_to_a_thousandth=steps_until_close(rho, len(pattern)),
         size_bytes=size,
         predicted_s=None if times is None else times[0],
+        predicted_low_s=None if ends is None else ends[0],
+        predicted_high_s=None if ends is None else ends[1],
+        known_from_below=[] if capacity is None else _from_below(capacity, set(ids), set(names)),
         all_reduce_s=None if times is None else times[1],
         hierarchical_s=None if times is None else times[2],
     )
@@ -133,6 +138,20 @@ def _by_capacity(capacity: Capacity, ids: set[str], placed: set[str]) -> tuple[l
     return sorted(low & ids), sorted(low & placed)
 
 
+def _from_below(capacity: Capacity, ids: set[str], placed: set[str]) -> list[str]:
+    """Resources of the plan that carry at least what was measured, in the order of the document."""
+    known = {
+        f"{kind}:{name}"
+        for kind, own in (("tx", placed), ("rx", placed), ("up", ids), ("down", ids))
+        for name in own
+    }
+    return [
+        one.id
+        for one in capacity.resources
+        if one.id in known and one.bytes_per_s and one.limited_by not in ("itself", "one_of", None)
+    ]
+
+
 def _rates(
     map_: Map, names: Sequence[str], racks: Sequence[Sequence[int]], capacity: Capacity | None
 ) -> Rates | None:
@@ -140,15 +159,45 @@ def _rates(
     if capacity is None:
         return None
     known = known_network(map_, names, capacity)
-    read = pooled_rates(capacity.resources)
-    host = [1.0 / min(read[f"tx:{name}"], read[f"rx:{name}"]) for name in names]
-    uplink = [
-        1.0 / min(read.get(f"{kind}:{group.id}", np.inf) for kind in ("up", "down")) for group in map_.groups
-    ]
+    return _rates_of(pooled_rates(capacity.resources), known.network.alpha_s, map_, names, racks)
+
+
+def _rates_of(
+    read: Mapping[str, float],
+    alpha_s: FloatMatrix,
+    map_: Map,
+    names: Sequence[str],
+    racks: Sequence[Sequence[int]],
+) -> Rates:
+    """Of bytes a second by resource; an uplink that has none is no limit, and what carries nothing takes for ever."""
+    with np.errstate(divide="ignore"):
+        host = 1.0 / np.array([min(read[f"tx:{name}"], read[f"rx:{name}"]) for name in names])
+        uplink = 1.0 / np.array(
+            [min(read.get(f"{kind}:{group.id}", np.inf) for kind in ("up", "down")) for group in map_.groups]
+        )
     rack = np.concatenate([np.full(len(rack), number) for number, rack in enumerate(racks)])
-    return Rates(
-        alpha_s=known.network.alpha_s, host=np.array(host), uplink=np.array(uplink), rack=rack.astype(np.intp)
-    )
+    return Rates(alpha_s=alpha_s, host=host, uplink=uplink, rack=rack.astype(np.intp))
+
+
+def _ends(
+    pattern: Sequence[Iteration],
+    map_: Map,
+    names: Sequence[str],
+    racks: Sequence[Sequence[int]],
+    capacity: Capacity | None,
+    size_bytes: int,
+) -> tuple[float, float | None] | None:
+    """Seconds of an iteration at best and at worst, by both ends of every capacity; None where there are no two."""
+    if capacity is None:
+        return None
+    net = known_network(map_, names, capacity).network
+    if net.certain:
+        return None
+    times = []
+    for values in (net.high, net.low):
+        read = dict(zip(net.resources, values.tolist()))
+        times.append(pattern_time_s(pattern, _rates_of(read, net.alpha_s, map_, names, racks), size_bytes))
+    return times[0], times[1] if np.isfinite(times[1]) else None
 
 
 def _mixing(pattern: Sequence[Iteration], hosts: int, rates: Rates, size_bytes: int) -> tuple[int, float]:
@@ -179,7 +228,8 @@ def _advice(plan: DsSyncPlan, racks: int, without: tuple[int, float] | None) -> 
         )
     if plan.predicted_s and plan.all_reduce_s and plan.hierarchical_s and plan.size_bytes:
         said.append(
-            f"averages of {size_text(plan.size_bytes)} take {seconds_text(plan.predicted_s)} per iteration, "
+            f"averages of {size_text(plan.size_bytes)} take {seconds_text(plan.predicted_s)}{_range(plan)} per "
+            "iteration, "
             "a ring all-reduce group by group "
             f"{seconds_text(plan.all_reduce_s)} ({plan.all_reduce_s / plan.predicted_s:.2f}x), "
             f"a hierarchical one {seconds_text(plan.hierarchical_s)} ({plan.hierarchical_s / plan.predicted_s:.2f}x)"
@@ -188,8 +238,20 @@ def _advice(plan: DsSyncPlan, racks: int, without: tuple[int, float] | None) -> 
         said.append(
             "how long they take cannot be told without capacities (netprobe capacity, then --capacity)"
         )
+    uplinks = [one for one in plan.known_from_below if one.startswith(("up:", "down:"))]
+    if uplinks:
+        said.append(
+            f"carry at least what was measured, so whether they are contended is not known: {listed(uplinks)}"
+        )
     if racks > 1 and len(plan.contended_groups) == racks:
         said.append("every group is contended: planned as if none were")
     if plan.left_out:
         said.append(f"left out, since they are not placed on the map: {listed(plan.left_out)}")
     return "; ".join(said)
+
+
+def _range(plan: DsSyncPlan) -> str:
+    if plan.predicted_low_s is None:
+        return ""
+    high = "unknown" if plan.predicted_high_s is None else seconds_text(plan.predicted_high_s)
+    return f" ({seconds_text(plan.predicted_low_s)} to {high})"
