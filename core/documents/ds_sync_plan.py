@@ -49,8 +49,8 @@ class DsSyncPlan(Plan):
     """At the upper and the lower ends of what was measured; both null: no ends apart. Null the latter alone: some rate
     may be 0."""
     known_from_below: list[str] = Field(default_factory=list)
-    """Resources (``up:GROUP``, ``tx:HOST``) that carry at least what was measured, maybe more: whether they are contended
-    cannot be told, and none is called so for that."""
+    """Resources (``up:GROUP``, ``tx:HOST``) that carry at least what was measured, maybe more: whether they are
+    contended cannot be told, and none is called so for that."""
     all_reduce_s: float | None = Field(default=None, ge=0)
     hierarchical_s: float | None = Field(default=None, ge=0)
     advice: str | None = None

@@ -57,15 +57,19 @@ def by_steps(program: CollectiveProgram) -> Ints | None:
 
 
 def by_steps_and_chunks(program: CollectiveProgram) -> Ints:
-    """(A,) numbers in the order of steps, of a step chunk by chunk, of a chunk sends first: ties are possible.
+    """(A,) numbers in the order of steps, of a step chunk by chunk, of a chunk sends first, of these as in the lists.
 
-    Where a connection carries one message of a step after the other, the later one goes to a higher number.
+    Where a connection carries one message of a step after the other, the later one goes to a higher number; and where a
+    rank adds up what several send it of a chunk in one step, each waits for the one before.
     """
     arrives = np.isin(program.kind, (RECEIVE, APPLY))
     middle = arrives | (program.kind == SEND)
     made = (program.step * program.chunks + program.first) * 2 + arrives
     last = int(made.max(initial=0)) + 1
-    return np.where(middle, made, np.where(program.kind == FETCH, -1, last))
+    key = np.where(middle, made, np.where(program.kind == FETCH, -1, last))
+    number = np.empty(len(program), np.int64)
+    number[np.argsort(key, kind="stable")] = np.arange(len(program))
+    return number
 
 
 def _falls(number: Ints, edges: Edges) -> bool:

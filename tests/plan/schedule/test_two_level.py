@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from netprobe.plan.schedule.builders import proved
 from netprobe.plan.schedule.builders.two_level import hierarchical, shared_out, two_level
+from netprobe.plan.schedule.program import compile_schedule
+from netprobe.plan.schedule.proof import prove
 from tests.plan.schedule.timing import add_up, contributions, expected
 from tests.properties import examples
 
@@ -92,3 +94,17 @@ def test_chunks_and_weights_that_cannot_be_are_refused() -> None:
     for weights in ([1.0], [0.0, 0.0], [float("nan"), 1.0], [-1.0, 1.0]):
         with pytest.raises(ValueError, match="2 weights of ranks"):
             two_level([[0, 1]], 1, weights=weights)
+
+
+def test_that_one_unread_message_is_enough_is_seen_from_the_steps_without_a_search_for_circles(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A search takes longer than all the rest of a proof, and five times the memory."""
+
+    def search(*_: object, **__: object) -> None:
+        raise AssertionError("searched for circles")
+
+    schedule = two_level([range(8), range(8, 14), [14, 15]], 40)
+    program = compile_schedule(schedule)
+    monkeypatch.setattr("scipy.sparse.csgraph.connected_components", search)
+    assert prove(program, schedule.contract).window == 1
