@@ -25,11 +25,11 @@ IP_PKTINFO, IP_RECVERR, IP_RECVTTL = 8, 11, 12
 IPV6_RECVERR, IPV6_RECVPKTINFO, IPV6_PKTINFO, IPV6_RECVHOPLIMIT, IPV6_HOPLIMIT = 25, 49, 50, 51, 52
 _ERRQUEUE_NOW = 0x2000 | int(socket.MSG_DONTWAIT)  # MSG_ERRQUEUE
 _SOL_SOCKET = int(socket.SOL_SOCKET)
-_RECVERR = ((int(socket.IPPROTO_IP), IP_RECVERR), (int(socket.IPPROTO_IPV6), IPV6_RECVERR))
-_HOP_LIMIT = ((int(socket.IPPROTO_IP), int(socket.IP_TTL)), (int(socket.IPPROTO_IPV6), IPV6_HOPLIMIT))
+_IPV6, _IP_TTL = int(socket.IPPROTO_IPV6), int(socket.IP_TTL)
 _ORIGIN_TIMESTAMPING = 4
 _TIMESPEC = struct.Struct("@ll")
-_EXTENDED_ERR = struct.Struct("@IBBBBII")
+_EXTENDED_ERR = struct.Struct("@4xB7xI")
+"""Of struct sock_extended_err: the origin, and ee_data, here the number of the send."""
 _INT = struct.Struct("@i")
 
 
@@ -61,19 +61,25 @@ def enable(sock: socket.socket, best: str) -> str:
 
 def kernel_stamp(ancillary: list[Any]) -> int:
     """The kernel's receive stamp in ns, 0 when the packet has none."""
-    for level, kind, data in ancillary:
-        if kind == SO_TIMESTAMPING and level == _SOL_SOCKET and len(data) >= _TIMESPEC.size:
-            seconds, ns = _TIMESPEC.unpack_from(data)
-            return int(seconds) * 1000000000 + int(ns)
-    return 0
+    return stamp_and_hop_limit(ancillary)[0]
 
 
 def hop_limit(ancillary: list[Any]) -> int:
     """TTL or hop limit of a received packet, 0 when unknown."""
+    return stamp_and_hop_limit(ancillary)[1]
+
+
+def stamp_and_hop_limit(ancillary: list[Any]) -> tuple[int, int]:
+    """``kernel_stamp`` and ``hop_limit`` of one packet."""
+    stamp = limit = 0
     for level, kind, data in ancillary:
-        if (level, kind) in _HOP_LIMIT:
-            return int(_INT.unpack_from(data)[0]) & 0xFF
-    return 0
+        if kind == SO_TIMESTAMPING:
+            if level == _SOL_SOCKET and len(data) >= _TIMESPEC.size and not stamp:
+                seconds, ns = _TIMESPEC.unpack_from(data)
+                stamp = seconds * 1000000000 + ns
+        elif (level == 0 and kind == _IP_TTL) or (level == _IPV6 and kind == IPV6_HOPLIMIT):
+            limit = _INT.unpack_from(data)[0] & 0xFF
+    return stamp, limit
 
 
 def read_transmit_stamp(sock: socket.socket) -> tuple[int, int] | None:
@@ -83,13 +89,19 @@ def read_transmit_stamp(sock: socket.socket) -> tuple[int, int] | None:
     """
     for _ in range(64):
         try:
-            _data, ancillary, _flags, _peer = sock.recvmsg(0, 256, _ERRQUEUE_NOW)
+            ancillary = sock.recvmsg(0, 256, _ERRQUEUE_NOW)[1]
         except OSError:
             return None
-        stamp = kernel_stamp(ancillary)
+        stamp, number = 0, -1
         for level, kind, data in ancillary:
-            if (level, kind) in _RECVERR:
-                _errno, origin, _type, _code, _pad, _info, number = _EXTENDED_ERR.unpack_from(data)
-                if origin == _ORIGIN_TIMESTAMPING and stamp:
-                    return int(number), stamp
+            if kind == SO_TIMESTAMPING:
+                if level == _SOL_SOCKET and len(data) >= _TIMESPEC.size:
+                    seconds, ns = _TIMESPEC.unpack_from(data)
+                    stamp = seconds * 1000000000 + ns
+            elif (level == 0 and kind == IP_RECVERR) or (level == _IPV6 and kind == IPV6_RECVERR):
+                origin, of_send = _EXTENDED_ERR.unpack_from(data)
+                if origin == _ORIGIN_TIMESTAMPING:
+                    number = of_send
+        if stamp and number >= 0:
+            return number, stamp
     return None

@@ -9,6 +9,7 @@ whose signal ends the process by itself: no thread need be alive for it, so a hu
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import queue
 import signal
@@ -23,6 +24,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+GARBAGE = 50000
+"""Objects, some megabytes of them, between two searches for cycles. A series makes none, and at Python's 700 it would
+be searched several times, all of the standard library with it."""
 MIN_LEASE_S = 0.5
 """A lease shorter than a scheduling hiccup would end healthy agents."""
 
@@ -138,4 +142,5 @@ def main() -> None:
     """Keep a private descriptor for the protocol, and point standard output at standard error."""
     sink = os.dup(1)
     os.dup2(2, 1)
+    gc.set_threshold(GARBAGE)
     Agent(0, sink).run()

@@ -20,6 +20,10 @@ class Pacer:
         late = time.monotonic_ns() - self.interval_ns
         self.due = max(self.due, late) + self._spacing()
 
+    def spacings(self, count: int) -> list[int]:
+        """The times, ns, between the next ``count`` probes and what follows each; ``due`` stays as it is."""
+        return [self._spacing() for _ in range(count)]
+
     def _spacing(self) -> int:
         """By a small generator (xorshift64*): the module ``random`` is large."""
         x = self.random

@@ -40,12 +40,17 @@ SYNC_NONE = 5
 ERROR_ESTIMATE = 0x4000 | 16 << 8 | 1
 """S = 0 (not synchronised), Z = 1 (PTPv2), error 1 * 2**16 / 2**32 s = 15 us."""
 
-_LAYOUT = (TLV_TOKEN, 16, TLV_TIMESTAMP_INFORMATION, 4, TLV_FOLLOW_UP, 16)
-_TLVS_OUT = struct.Struct("!BBH16s BBHBBBB BBHIIIB3x")
-_PROBE = struct.Struct("!I8s2sH28x xBH16s xBH4x xBH16x")
+_TOKEN_HEADER = bytes((TLV_TOKEN, 0, 16))
+_INFORMATION_HEADER = bytes((TLV_TIMESTAMP_INFORMATION, 0, 4))
+_FOLLOW_UP_HEADER = bytes((TLV_FOLLOW_UP, 0, 16))
+"""Without the byte of flags before each."""
+_TLVS_OUT = struct.Struct("!B3s16s B3s4x B3s16x")
+_SEQ_AND_SSID = struct.Struct("!I10xH")
 _NUMBER_AND_STAMP = struct.Struct("!III")
 _PROBE_BASE = struct.Struct("!IIIHH28x")
-_REPLY = struct.Struct("!IIIHHIII8s2s2xB3x BBH16s BBHBBBB BBHIIIB3x")
+_REPLY = struct.Struct("!IIIHHII14s2xB3x x3s16s x3sBBBB x3sIIIB3x")
+_REPLY_SEEN = struct.Struct("!III2xHIII 41xB6x IIIB3x")
+"""What is looked at of a reply whose TLVs are known to be there."""
 _TLV = struct.Struct("!BBH")
 LARGE_BYTES = PACKET_BYTES + _TLV.size
 _NS = 1000000000
@@ -56,9 +61,7 @@ def build_probe(seq: int, ssid: int, sent_ns: int, token: bytes) -> bytes:
     seconds, ns = divmod(sent_ns, _NS)
     flag = FLAG_UNRECOGNIZED
     return _PROBE_BASE.pack(seq, seconds & 0xFFFFFFFF, ns, ERROR_ESTIMATE, ssid) + _TLVS_OUT.pack(
-        flag, TLV_TOKEN, 16, token,
-        flag, TLV_TIMESTAMP_INFORMATION, 4, 0, 0, 0, 0,
-        flag, TLV_FOLLOW_UP, 16, 0, 0, 0, 0,
+        flag, _TOKEN_HEADER, token, flag, _INFORMATION_HEADER, flag, _FOLLOW_UP_HEADER
     )  # fmt: skip
 
 
@@ -86,26 +89,33 @@ def padding_to_return(data: bytes) -> bytes:
 
 
 class Probe:
-    """A sender's packet as the reflector sees it."""
+    """A sender's packet as the reflector sees it. ``said``: its number, stamp and error estimate, as they go back."""
 
-    __slots__ = ("error_estimate", "seq", "ssid", "stamp", "token")
+    __slots__ = ("said", "seq", "ssid", "token")
 
-    def __init__(self, seq: int, stamp: bytes, error_estimate: bytes, ssid: int, token: bytes) -> None:
+    def __init__(self, seq: int, ssid: int, said: bytes, token: bytes) -> None:
         self.seq = seq
-        self.stamp = stamp
-        self.error_estimate = error_estimate
         self.ssid = ssid
+        self.said = said
         self.token = token
+
+    @property
+    def stamp(self) -> bytes:
+        """The sender's T1."""
+        return self.said[4:12]
 
 
 def parse_probe(data: bytes, token: bytes) -> Probe | None:
     """The probe in ``data``; None when it is too short, of another layout or without the scan's token."""
-    if len(data) < PACKET_BYTES:
+    if (
+        len(data) < PACKET_BYTES
+        or data[65:68] != _INFORMATION_HEADER
+        or data[73:76] != _FOLLOW_UP_HEADER
+        or not compare_digest(data[45:64], _TOKEN_HEADER + token)
+    ):
         return None
-    seq, stamp, error, ssid, type1, len1, sent_token, type2, len2, type3, len3 = _PROBE.unpack_from(data)
-    if (type1, len1, type2, len2, type3, len3) != _LAYOUT or not compare_digest(sent_token, token):
-        return None
-    return Probe(seq, stamp, error, ssid, sent_token)
+    seq, ssid = _SEQ_AND_SSID.unpack_from(data)
+    return Probe(seq, ssid, data[:14], token)
 
 
 def build_reply(
@@ -129,10 +139,9 @@ def build_reply(
     last, last_ns = divmod(last_sent, _NS)
     return _REPLY.pack(
         probe.seq, t3 & 0xFFFFFFFF, t3_ns, ERROR_ESTIMATE, probe.ssid, t2 & 0xFFFFFFFF, t2_ns,
-        probe.seq, probe.stamp, probe.error_estimate, ttl,
-        0, TLV_TOKEN, 16, probe.token,
-        0, TLV_TIMESTAMP_INFORMATION, 4, SYNC_NONE, received_method, SYNC_NONE, sent_method,
-        0, TLV_FOLLOW_UP, 16, last_seq, last & 0xFFFFFFFF, last_ns, last_method,
+        probe.said, ttl, _TOKEN_HEADER, probe.token,
+        _INFORMATION_HEADER, SYNC_NONE, received_method, SYNC_NONE, sent_method,
+        _FOLLOW_UP_HEADER, last_seq, last & 0xFFFFFFFF, last_ns, last_method,
     )  # fmt: skip
 
 
@@ -167,21 +176,23 @@ class Reply:
 
 def parse_reply(data: bytes, ssid: int, token: bytes) -> Reply | None:
     """The reply in ``data``; None when it is not a reply of this session."""
-    if len(data) != PACKET_BYTES:
+    # The flags of the TLVs are zero: this reflector knows them all.
+    if (
+        len(data) != PACKET_BYTES
+        or data[64:68] != b"\0" + _INFORMATION_HEADER
+        or data[72:76] != b"\0" + _FOLLOW_UP_HEADER
+        or not compare_digest(data[44:64], b"\0" + _TOKEN_HEADER + token)
+    ):
         return None
-    (
-        seq, t3, t3_ns, _error, got_ssid, t2, t2_ns, sender_seq, _t1, _t1_error, _ttl,
-        flag1, type1, len1, got_token, flag2, type2, len2, _in, t2_method, _out, _t3_method,
-        flag3, type3, len3, last_seq, last, last_ns, last_method,
-    ) = _REPLY.unpack(data)  # fmt: skip
-    if (type1, len1, type2, len2, type3, len3) != _LAYOUT or flag1 or flag2 or flag3:
-        return None
-    if got_ssid != ssid or sender_seq != seq or not compare_digest(got_token, token):
+    seq, t3, t3_ns, got_ssid, t2, t2_ns, sender_seq, method, last_seq, last, last_ns, last_method = (
+        _REPLY_SEEN.unpack(data)
+    )
+    if got_ssid != ssid or sender_seq != seq:
         return None
     return Reply(
         seq,
         t2 * _NS + t2_ns,
-        t2_method == METHOD_SOFTWARE,
+        method == METHOD_SOFTWARE,
         t3 * _NS + t3_ns,
         last_seq,
         last * _NS + last_ns,

@@ -64,12 +64,8 @@ class SeriesReadings:
         self.look_at = LEAST_READINGS
 
     def sent(self, seq: int, now: int, monotonic: int) -> None:
-        """Probe ``seq`` is about to leave; user-space time of day and monotonic clock, in ns."""
+        """Probe ``seq`` has left; user-space time of day and monotonic clock, in ns."""
         self.trips[seq] = _Trip(now, monotonic)
-
-    def withdraw(self, seq: int) -> None:
-        """Probe ``seq`` could not be sent after all."""
-        self.trips.pop(seq, None)
 
     def left(self, seq: int, stamp: int) -> None:
         """The kernel says when probe ``seq`` left. A stamp from before is another packet's, numbered alike."""

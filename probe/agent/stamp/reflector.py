@@ -106,18 +106,17 @@ class Reflector:
             return
         if self.pending:
             self._collect_stamps()
-        received = kernel_stamps.kernel_stamp(ancillary)
+        received, hops = kernel_stamps.stamp_and_hop_limit(ancillary)
         previous, session = self.departures.arrived((peer[0], peer[1], probe.ssid), probe.seq, probe.stamp)
         # T2 is the kernel's stamp, where it made one.
         method = packet.METHOD_SOFTWARE if received else packet.METHOD_USER
         sent = time.time_ns()
         reply = packet.build_reply(
-            probe, received or now, method, sent, packet.METHOD_USER,
-            kernel_stamps.hop_limit(ancillary), previous,
+            probe, received or now, method, sent, packet.METHOD_USER, hops, previous
         )  # fmt: skip
-        reply += packet.padding_to_return(
-            data
-        )  # as it came: both directions weigh the same, unless asked otherwise
+        if len(data) > packet.PACKET_BYTES:
+            # As it came: both directions weigh the same, unless asked otherwise.
+            reply += packet.padding_to_return(data)
         if session is not None:
             departures.leaves(session, probe.seq, sent)
         try:

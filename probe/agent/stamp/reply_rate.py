@@ -26,8 +26,11 @@ class ReplyRate:
 
     def allows(self, sender: str, now: int) -> bool:
         """Whether a reply may go there at ``now`` (ns of a monotonic clock); one that may is counted."""
-        everyone = max(self.all, now)
-        own = max(self.of.get(sender, 0), now)
+        everyone, own = self.all, self.of.get(sender, 0)
+        if everyone < now:
+            everyone = now
+        if own < now:
+            own = now
         if own - now > _SENDER_FULL_NS - _SENDER_NS or everyone - now > _ALL_FULL_NS - _ALL_NS:
             self.refused += 1
             return False

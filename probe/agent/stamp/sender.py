@@ -128,37 +128,82 @@ class Series:
         self._send(0)
         self._receive_until(self.start + min(WARM_UP_WAIT_NS, self.patience_ns), 0)
         pacer = Pacer(self.interval_ns, self.ssid)
-        for seq in range(1, self.count + 1):
-            self._wait_until(pacer.due)
+        seq = 1
+        while seq <= self.count:
+            room = self._room(pacer.due)
             if self.reason is not None:
                 return
             if self.precision_ns and self.level == "kernel" and self.readings.is_p10_known(self.precision_ns):
                 self.count = seq - 1
                 self.readings.end_at(self.count)
                 break
-            self._send(seq)
-            pacer.advance()
+            seq = self._send_paced(pacer, seq, min(seq + room, self.count + 1))
         self._receive_until(pacer.due, None)
         self._flush()
 
-    def _wait_until(self, due: int) -> None:
-        """Let time pass until the next probe is due.
+    def _room(self, due: int) -> int:
+        """Take up replies if it is time to; how many probes may leave before the next time, one at least.
 
         Where the kernel stamps what arrives, nobody need be awake when it does: replies are taken up some
-        at a time, which costs a third of the processor's time that waking up for each would.
+        at a time, which costs a third of the processor's time that waking up for each would. Without, they are taken
+        as they come until the next probe is ``due``.
         """
         if self.level == "user":
             self._receive_until(due, None)
-            return
+            return 1
         now = time.monotonic_ns()
-        over = self.sends - self.readings.look_at - LOOK_AFTER
+        over = self._beyond_look()
         enough = self.precision_ns and over >= 0 and over % LOOK_EVERY == 0
         if self.sends >= self.collect_at or now >= self.collect_by or enough:
             self._receive_waiting()
-            now = time.monotonic_ns()
-            self.collect_at, self.collect_by = self.sends + COLLECT_PROBES, now + COLLECT_NS
-        if due > now:
-            time.sleep((due - now) / 1e9)
+            over = self._beyond_look()
+            self.collect_at, self.collect_by = self.sends + COLLECT_PROBES, time.monotonic_ns() + COLLECT_NS
+        room = self.collect_at - self.sends
+        if self.precision_ns:
+            room = min(room, -over if over < 0 else LOOK_EVERY - over % LOOK_EVERY)
+        return max(1, room)
+
+    def _beyond_look(self) -> int:
+        """How many more probes have left than it takes to see whether the percentile is known."""
+        return self.sends - self.readings.look_at - LOOK_AFTER
+
+    def _send_paced(self, pacer: Pacer, first: int, end: int) -> int:
+        """Send probes from ``first`` on, each when it is due, before ``end`` and while no reply waits too long;
+        the number of the next one.
+
+        Whoever sleeps in between wakes up to cold caches, so nothing is done there that can be done after the last.
+        """
+        monotonic_ns, time_ns, sleep = time.monotonic_ns, time.time_ns, time.sleep
+        send, restamp, probe = self.sock.send, packet.restamp_probe, self.probe
+        due, interval_ns, give_up = pacer.due, pacer.interval_ns, self.collect_by
+        gaps = pacer.spacings(end - first)
+        left = []  # type: list[tuple[int, int]]
+        failed = None  # type: OSError | None
+        monotonic = monotonic_ns()
+        for gap in gaps:
+            if due > monotonic:
+                if left and monotonic >= give_up:
+                    break
+                sleep((due - monotonic) / 1e9)
+                monotonic = monotonic_ns()
+            now = time_ns()
+            restamp(probe, first + len(left), now)
+            due = max(due, monotonic - interval_ns) + gap
+            try:
+                send(probe)
+            except OSError as error:
+                failed = error
+                break
+            left.append((now, monotonic))
+            monotonic = monotonic_ns()
+        pacer.due = due
+        for now, monotonic in left:
+            self._has_left(first, now, monotonic)
+            first += 1
+        if failed is not None:
+            self._not_sent(failed)
+            first += 1
+        return first
 
     def _receive_waiting(self) -> None:
         """Take what has come in by now."""
@@ -193,25 +238,30 @@ class Series:
     def _send(self, seq: int) -> None:
         monotonic = time.monotonic_ns()
         now = time.time_ns()
-        self.readings.sent(seq, now, monotonic)
+        packet.restamp_probe(self.probe, seq, now)
         try:
-            packet.restamp_probe(self.probe, seq, now)
             self.sock.send(self.probe)
         except OSError as error:
-            self.readings.withdraw(seq)
-            self._note_error(error)
-            if error.errno in _FULL:
-                self.unsent += 1
-            self._collect_stamps()  # or they would be taken for those of the next probes, which are numbered anew
-            self.pending.clear()
-            self.sends = self.collect_at = 0
-            kernel_stamps.enable(
-                self.sock, self.level
-            )  # whether a failed send was numbered differs by kernel
-            return
+            self._not_sent(error)
+        else:
+            self._has_left(seq, now, monotonic)
+
+    def _has_left(self, seq: int, now: int, monotonic: int) -> None:
+        """Probe ``seq`` left at these times of user space, and has the next number of the kernel's."""
+        self.readings.sent(seq, now, monotonic)
         if self.level == "kernel":
             self.pending[self.sends] = seq
         self.sends += 1
+
+    def _not_sent(self, error: OSError) -> None:
+        self._note_error(error)
+        if error.errno in _FULL:
+            self.unsent += 1
+        self._collect_stamps()  # or they would be taken for those of the next probes, which are numbered anew
+        self.pending.clear()
+        self.sends = self.collect_at = 0
+        # Whether a failed send was numbered differs by kernel.
+        kernel_stamps.enable(self.sock, self.level)
 
     def _receive_until(self, deadline: int, awaited: int | None) -> None:
         """Take replies until ``deadline``, or until probe ``awaited`` (-1: every probe) is answered."""

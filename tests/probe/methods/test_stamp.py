@@ -270,8 +270,8 @@ def test_t2_is_the_kernels_stamp_where_the_reply_says_so(
         sock.connect(("127.0.0.1", reflector.port))
         for seq, stamp in ((1, 1_234_567_890_123_456_789), (2, 0)):
             monkeypatch.setattr(
-                "netprobe.probe.agent.stamp.reflector.kernel_stamps.kernel_stamp",
-                lambda _data, its=stamp: its,
+                "netprobe.probe.agent.stamp.reflector.kernel_stamps.stamp_and_hop_limit",
+                lambda _data, its=stamp: (its, 64),
             )
             sock.send(packet.build_probe(seq, 9, 5, TOKEN))
             reply = packet.parse_reply(sock.recv(2048), 9, TOKEN)
