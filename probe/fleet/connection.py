@@ -58,6 +58,10 @@ class AddressEntry:
     """Length of the network's prefix in bits; None where the agent does not know it."""
 
 
+_AFTER_S = 0.01
+"""How long after the moment at which an agent counts as hung that is looked at."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Hello:
     """What an agent says of itself."""
@@ -309,8 +313,10 @@ class Connection:
         loop = asyncio.get_running_loop()
         while True:
             before = loop.time()
-            await asyncio.sleep(self._ping_s)
-            if loop.time() - before > self._ping_s + self._silence_s / 2:
+            # Not a ping later than the moment at which it counts as hung: then the fleet waits for nothing else.
+            pause_s = min(self._ping_s, max(self._heard_at + self._silence_s - before + _AFTER_S, _AFTER_S))
+            await asyncio.sleep(pause_s)
+            if loop.time() - before > pause_s + self._silence_s / 2:
                 self._heard_at = loop.time()  # it was this process that slept (suspended, say)
             silent = loop.time() - self._heard_at
             if silent > self._silence_s:

@@ -204,6 +204,44 @@ def test_a_silent_agent_is_given_up() -> None:
     with_connection(body, silence_s=0.4)
 
 
+class JumpingLoop(asyncio.SelectorEventLoop):
+    """Its clock stands still while something is to be done, and jumps to the next timer."""
+
+    now = 0.0
+
+    def time(self) -> float:
+        return self.now
+
+    def _run_once(self) -> None:
+        if not self._ready and self._scheduled:  # type: ignore[attr-defined]
+            self.now = max(self.now, self._scheduled[0].when())  # type: ignore[attr-defined]
+        super()._run_once()  # type: ignore[misc]
+
+
+def test_a_silent_agent_is_given_up_when_it_counts_as_hung_and_no_ping_later() -> None:
+    """It answers one ping, 0.3 s after it was sent; where looks are as rare as pings it is given up a quarter late."""
+
+    async def main() -> float:
+        loop = asyncio.get_running_loop()
+        channel = FakeChannel()
+        connection = Connection(channel, lease_s=10, silence_s=5)
+        channel.reader.feed_data(messages.json_frame(HELLO))
+        await connection.start(0.5, lambda _reason: None)
+        loop.call_at(1.55, channel.reader.feed_data, messages.json_frame({"type": "pong", "id": 0}))
+        try:
+            with pytest.raises(AgentLostError, match="hangs: it has not answered for 5.0 s"):
+                await connection.request({"type": "probe"}, 60)
+            return loop.time()
+        finally:
+            await connection.stop()
+
+    loop = JumpingLoop()
+    try:
+        assert loop.run_until_complete(main()) == pytest.approx(1.55 + 5.0, abs=0.1)
+    finally:
+        loop.close()
+
+
 def test_an_agent_that_reads_nothing_is_given_up() -> None:
     async def body(connection: Connection, channel: FakeChannel, lost: list[str]) -> None:
         channel.queued = 1 << 30
