@@ -59,6 +59,8 @@ def run(case: str, options: argparse.Namespace) -> list[dict[str, list[float]]]:
         f"name: dst\nracks: {sizes}\ndelay_inside: 50us\ndelay_between: 150us\n"
         f"host_rate: {options.rate}\nuplink_rate: {options.rate}\n"
     )
+    if options.queue:
+        text += f"host_queue: {options.queue}\nuplink_queue: {options.queue}\n"
     if flow:
         text += f"background:\n- {flow.replace('RATE', options.background)}\n"
     with temporary(parse_spec(text, source=case), seed=1) as lab:
@@ -91,6 +93,7 @@ def main() -> None:
     parser.add_argument("--rate", default="50Mbit/s")
     parser.add_argument("--background", default="25Mbit/s")
     parser.add_argument("--size", type=int, default=1 << 20)
+    parser.add_argument("--queue", default="", help="queues of hosts and uplinks; the lab's own without")
     parser.add_argument("--cases", default=";".join(CASES), help="some of them, with ; between")
     parser.add_argument(
         "--runs", type=int, default=3, help="worlds of ranks, one after another, on the lab of each case"
