@@ -173,16 +173,19 @@ def _best(
     row, labels: (M,) links and the groups that they lead to; levels: (k,) what is expected towards each group.
     free: links that may be at any distance of their own instead: they are at their median.
     """
-    log_distance, expected = np.log(row), levels[labels]
+    expected = levels[labels]
     delays = np.maximum(quantiles(row - expected, _TRIED), 0.0)
     factors = np.maximum(quantiles(row / expected, _TRIED), 1.0)
-    # Logarithms of levels, of which there are few, and not of links.
-    models = np.concatenate([np.log(levels + delays[:, None]), np.log(factors)[:, None] + np.log(levels)])
-    rest = models.take(labels, axis=1)
-    np.subtract(log_distance, rest, out=rest)
+    # In deviations above what is expected: each model is one step a group.
+    above = np.log(row / expected) / spread
+    steps = np.log(
+        np.concatenate([1.0 + delays[:, None] / levels, np.repeat(factors[:, None], len(levels), 1)])
+    )
+    rest = (steps / spread).take(labels, axis=1)
+    np.subtract(above, rest, out=rest)
     if free is not None:
-        rest[:, free] = log_distance[free] - median(log_distance[free])
-    rest /= spread
+        log_distance = np.log(row[free])
+        rest[:, free] = (log_distance - median(log_distance)) / spread
     losses = _loss(rest).mean(axis=1)
     at = int(losses.argmin())
     if at < len(delays):

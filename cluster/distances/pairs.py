@@ -25,13 +25,18 @@ def symmetric(distance_s: NDArray[np.float64]) -> NDArray[np.float64]:
     from the other. Raises InputError when the matrix is not square, or holds an infinite or negative entry.
     """
     matrix = checked_distances(distance_s)
-    there = np.where(np.isnan(matrix), matrix.T, matrix)
+    missing = np.isnan(matrix)
+    # Of a complete matrix only the diagonal is missing.
+    there = matrix if missing.sum() == len(matrix) else np.where(missing, matrix.T, matrix)
     return of_directions(there, there.T)
 
 
 def of_directions(there: Vector, back: Vector) -> Vector:
     """What two readings of the same pairs are joined to: their mean, at most 1.25 times the smaller."""
-    return np.asarray(np.minimum((there + back) / 2, _DIRECTION_SLACK * np.minimum(there, back)))
+    mean, most = np.add(there, back), np.minimum(there, back)
+    mean /= 2
+    most *= _DIRECTION_SLACK
+    return np.minimum(mean, most, out=mean)
 
 
 @lru_cache(maxsize=32)

@@ -43,21 +43,21 @@ def relative_heights(prepared: Prepared, *, passes: int = 3) -> NDArray[np.float
     weight = prepared.measured.astype(np.float64)
     complete = int(weight.sum()) == n * (n - 1)
     # Without holes all pairs share n - 2 hosts, and what is said of pairs below is said once.
-    common = np.array([[n - 2.0]]) if complete else _over_shared(weight, weight, complete=False)
+    common = np.array([[n - 2.0]]) if complete else product(weight, weight)
     enough = common >= max(2.0, _LEAST_SHARED * (n - 2))
     if not complete:
         np.fill_diagonal(enough, False)
     if not enough.any():
         return heights
     shared = np.where(enough, common, 1.0)
-    rows = _over_shared(prepared.distance, weight, complete=complete)
-    apart = np.where(enough, (rows - rows.T) / shared, 0.0)
+    apart = np.where(enough, _row_differences(prepared.distance, weight, complete=complete) / shared, 0.0)
     usual = max(float(median(common[enough])), 2.0)
     for number in range(passes):
         left = without_heights(prepared, heights)
         log_distance = _centred_logs(left) if number else left.distance
         difference = _shape_differences(log_distance, weight, shared, complete=complete)
-        difference = difference if complete else np.where(enough, difference, np.inf)
+        if not complete:
+            difference[~enough] = np.inf
         np.fill_diagonal(difference, 0.0)
         near = row_similarity(difference, common=usual)
         np.fill_diagonal(near, 0.0)
@@ -77,12 +77,19 @@ def _shape_differences(
     """(N, N) spread of the difference of two rows over their ``shared`` hosts, its mean aside."""
     variance = product(log_distance, log_distance)
     variance *= -2.0
-    squares = _over_shared(log_distance**2, weight, complete=complete)
-    variance += squares
-    variance += squares.T
+    squares = log_distance**2
+    if complete:
+        sums = squares.sum(axis=1)
+        squares *= -2.0
+        variance += squares
+        variance += sums[:, None]
+        variance += sums[None, :]
+    else:
+        squares = product(squares, weight)
+        variance += squares
+        variance += squares.T
     variance /= shared
-    sums = _over_shared(log_distance, weight, complete=complete)
-    mean = sums - sums.T
+    mean = _row_differences(log_distance, weight, complete=complete)
     mean /= shared
     mean *= mean
     variance -= mean
@@ -100,13 +107,17 @@ def without_heights(prepared: Prepared, heights: NDArray[np.float64]) -> Prepare
     return Prepared(distance=distance, measured=prepared.measured, scale_s=prepared.scale_s)
 
 
-def _over_shared(
+def _row_differences(
     values: NDArray[np.float64], weight: NDArray[np.float64], *, complete: bool
 ) -> NDArray[np.float64]:
-    """(N, N) sum of row i of ``values``, zero on the diagonal, over the hosts that j was measured to."""
+    """(N, N) sum of row i of symmetric ``values``, zero on the diagonal, less that of row j, over the hosts that
+    both were measured to."""
     if complete:
-        return np.asarray(values.sum(axis=1)[:, None] - values)
-    return product(values, weight)
+        # What the two are from each other is in both sums.
+        sums = values.sum(axis=1)
+        return np.asarray(sums[:, None] - sums[None, :])
+    sums = product(values, weight)
+    return np.asarray(sums - sums.T)
 
 
 def _about_the_median(heights: NDArray[np.float64], near: NDArray[np.float64]) -> NDArray[np.float64]:
