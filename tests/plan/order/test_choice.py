@@ -155,3 +155,16 @@ def test_a_plan_without_an_advice_or_with_an_unknown_one_has_none() -> None:
     plan = order_plan(named(2), np.full((2, 2), 1e-4))
     for text in (None, "", "use this ordering: it is new"):
         assert advice_of(plan.model_copy(update={"advice": text})) is None
+
+
+@pytest.mark.parametrize(
+    ("held", "above"), [((1.01, 1.0), "1.0%"), ((1.015, 1.0), "1.5%"), ((0.9, 1.0), None), ((0.0, 0.0), None)]
+)
+def test_a_kept_order_is_said_to_be_above_the_best_by_as_much_as_it_is(
+    held: tuple[float, float], above: str | None
+) -> None:
+    given, ring = held
+    costs = {"given": 2.0, "ring": 1.0}
+    choice = choose(costs, costs, {"given": given, "ring": ring})
+    assert choice.kind == "given" and choice.kept_original == choice.why
+    assert (above in choice.why) if above else ("%" not in choice.why)

@@ -184,3 +184,27 @@ def test_a_users_wrong_algorithm_is_bad_input_and_a_wrong_one_of_ours_a_bug() ->
     for name, error in (("mine", InputError), ("chunked-ring", InternalError)):
         with pytest.raises(error, match=f"{name} among 4 ranks is not the collective it says: .*chunk"):
             proved(replace(right, name=name, templates=(short,)))
+
+
+def test_numbers_fall_along_every_edge_however_few_are_looked_at_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A guess is taken where it is right of all edges, not of some alone; circles have no numbers."""
+    monkeypatch.setattr(waiting, "EDGES_AT_ONCE", 2)
+    rng = np.random.default_rng(4)
+    for _ in range(30):
+        order = rng.permutation(7)
+        pairs = {tuple(sorted(rng.choice(7, 2, replace=False).tolist())) for _ in range(9)}
+        edges = np.array([[order[high], order[low]] for low, high in sorted(pairs)])  # later, earlier
+        right = np.argsort(order)
+        assert waiting.topological(edges, 7, right) is right
+        for at in range(len(edges)):
+            wrong = right.copy()
+            later, earlier = edges[at]
+            wrong[[later, earlier]] = right[[earlier, later]]
+            for guess in (wrong, None):
+                found = waiting.topological(edges, 7, guess)
+                assert found is not None and (found[edges[:, 0]] > found[edges[:, 1]]).all()
+        circle = np.concatenate([edges, edges[-1:, ::-1]])
+        assert waiting.topological(circle, 7, right) is None
+    assert waiting.topological(np.array([[1, 1]]), 3) is None

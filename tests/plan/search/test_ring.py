@@ -304,3 +304,12 @@ def test_impossible_requests_are_refused() -> None:
         solve_ring(cost, start=[0, 1, 2, 2])
     with pytest.raises(InputError, match="root 4"):
         solve_ring(cost, root=4)
+
+
+def test_the_largest_cost_is_2_to_the_40th_units_up_to_1024_hosts_and_half_as_many_above() -> None:
+    """Sums of N hops, penalties of N largest costs included, stay below 2^61: 2^(40 + 2 * 10) with a bit to spare."""
+    for hosts, bits in ((2, 40), (1024, 40), (1025, 39)):
+        cost = np.ones((hosts, hosts))
+        cost[0, 1] = 3.0
+        units = whole_units(cost)
+        assert units[0, 1] == 1 << bits and units[1, 0] == round((1 << bits) / 3) and units[0, 0] == 0
