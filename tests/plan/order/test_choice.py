@@ -168,3 +168,14 @@ def test_a_kept_order_is_said_to_be_above_the_best_by_as_much_as_it_is(
     choice = choose(costs, costs, {"given": given, "ring": ring})
     assert choice.kind == "given" and choice.kept_original == choice.why
     assert (above in choice.why) if above else ("%" not in choice.why)
+
+
+@pytest.mark.parametrize(
+    ("given", "leaf", "kind"),
+    [(0.99, 2.0, "ring"), (0.97, 2.0, "given"), (0.97, 0.5, "leaf"), (1.0, 1.0, "ring")],
+)
+def test_where_no_near_order_may_be_kept_only_a_cheaper_one_is(given: float, leaf: float, kind: str) -> None:
+    """By the map alone: an original order that is cheaper by 2 % than the best of the others; of equals the ring."""
+    costs = {"given": 1.0, "leaf": 1.0, "ring": 1.0}
+    searched = {"given": given, "leaf": leaf, "ring": 1.0}
+    assert choose(costs, searched, {}, may_keep=False).kind == kind
