@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,10 +17,10 @@ from netprobe.plan.schedule import waiting
 from netprobe.plan.schedule.builders import build, proved
 from netprobe.plan.schedule.builders.two_level import shared_out, two_level
 from netprobe.plan.schedule.contract import Contract, Part, all_reduce
-from netprobe.plan.schedule.document import Placement
+from netprobe.plan.schedule.document import Placement, features_of
 from netprobe.plan.schedule.program import Action, compile_schedule, program_of
 from netprobe.plan.schedule.proof import prove
-from netprobe.plan.schedule.schedule import Block, Schedule, split
+from netprobe.plan.schedule.schedule import APPLY, Block, Schedule, split
 from netprobe.probe.agent.collective.program import DELIVER, FETCH, RECEIVE, SEND
 
 
@@ -208,3 +210,34 @@ def test_numbers_fall_along_every_edge_however_few_are_looked_at_together(
         circle = np.concatenate([edges, edges[-1:, ::-1]])
         assert waiting.topological(circle, 7, right) is None
     assert waiting.topological(np.array([[1, 1]]), 3) is None
+
+
+@pytest.mark.parametrize("channel", [-1, 0, 1, 2, 3])
+def test_a_block_goes_over_a_channel_that_there_is(channel: int) -> None:
+    made = build("chunked-ring", 3, channels=2)
+    blocks = (replace(made.blocks[0], channel=channel), made.blocks[1])
+    if 0 <= channel < 2:
+        assert replace(made, blocks=blocks, _expanded=[]).blocks[0].channel == channel
+    else:
+        with pytest.raises(ValueError):
+            replace(made, blocks=blocks, _expanded=[])
+
+
+def test_what_a_reader_must_support_is_named_where_any_part_uses_it() -> None:
+    """An optimiser's step among other transfers, rates of one tree of two, and a rank that passes on alone."""
+    ring = build("chunked-ring", 3)
+    assert features_of(ring) == set()
+
+    def like(**changed: Any) -> Any:
+        whole = {"templates": ring.templates, "blocks": ring.blocks, "contract": ring.contract, "ranks": 3}
+        return SimpleNamespace(**{**whole, **changed})
+
+    template = ring.templates[0]
+    op = template.op.copy()
+    op[-1] = APPLY
+    applies, paths = (SimpleNamespace(op=op, paths=None), SimpleNamespace(op=template.op, paths=[[]]))
+    assert features_of(like(templates=[template, applies])) == {"apply"}
+    assert features_of(like(templates=[template, paths])) == {"paths"}
+    assert features_of(like(blocks=[ring.blocks[0], replace(ring.blocks[0], weight=1.0)])) == {"rates"}
+    assert features_of(like(ranks=4)) == {"relays"}
+    assert features_of(like(contract=replace(ring.contract, applied=True))) == {"apply"}

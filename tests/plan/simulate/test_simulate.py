@@ -194,3 +194,10 @@ def test_one_capacity_that_is_none_is_refused(wrong: float) -> None:
         values[(0, 3) if name == "stream" else 1] = wrong
         with pytest.raises(InputError, match="capacity"):
             replace(net, **{name: values})
+
+
+def test_one_host_alone_waits_for_nobody_in_lockstep_too() -> None:
+    net = network([[0, 1]])
+    job = Job(schedule=build("ring", 1), order=["h1"], size_bytes=SIZE, lockstep=True, release_s=2.0)
+    done = simulate(net, [job])
+    assert done.time_s == 0.0 and done.finish_s == (2.0,)
