@@ -16,7 +16,7 @@ from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host, plain_host
 from netprobe.core.system.interrupts import signals_held
 from netprobe.core.text import meant
-from netprobe.core.units import count
+from netprobe.core.units import count, seconds_text
 from netprobe.pipeline import files
 from netprobe.pipeline.places import find_document
 from netprobe.pipeline.planning.predicting import check_own_map
@@ -31,7 +31,7 @@ from netprobe.plan.schedule.schedule import Schedule
 from netprobe.plan.simulate import Job
 from netprobe.plan.simulate.simulate import interval_s
 from netprobe.probe.launchers.launch import Launcher
-from netprobe.probe.records.events import OnEvent, ignore
+from netprobe.probe.records.events import OnEvent, ScanWarning, ignore
 from netprobe.probe.records.options import ScanOptions
 from netprobe.verify.libraries.library import Library, check_trial
 from netprobe.verify.run import LEAST_HOSTS, Contender, Contenders, VerifyOptions, VerifyOutcome, run_verify
@@ -120,6 +120,11 @@ def verify_schedule(
     if len(hosts) < LEAST_HOSTS:
         why = f"{count(len(hosts), 'host')}: {LEAST_HOSTS} are needed to compare schedules"
         raise NothingVerifiedError(document(VerifyOutcome(stopped=why)))
+    again = [f"{one.name} (for the table; --against NAME leaves it out)" for one in opponents[1:]]
+    again += [] if chosen.library is None else [f"{chosen.library.name} (--with)"]
+    if again:
+        time = seconds_text(verify.comparison.time_s)
+        on_event(ScanWarning(text=f"runs for {time} at most, and for as long again each: {'; '.join(again)}"))
     with signals_held() as late:
         outcome = run_verify(
             hosts,

@@ -65,6 +65,24 @@ def test_the_others_are_used(plan: Path, words: list[str], capsys: pytest.Captur
     assert "4 of 4 hosts are not up, and all are required" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "others"),
+    [
+        ([], ["halving-doubling"]),
+        (["--with", "mpi"], ["halving-doubling", "mpi"]),
+        (["--against", "bcube"], []),
+    ],
+)
+def test_what_takes_the_time_again_is_said_beforehand(
+    plan: Path, words: list[str], others: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["verify", "plan.json", "--via", "false {host}", "--time", "7s", *words]) == 4
+    said = [line for line in capsys.readouterr().err.splitlines() if "runs for " in line]
+    assert len(said) == bool(others)
+    if said:
+        assert "runs for 7" in said[0] and all(name in said[0] for name in others)
+
+
 @pytest.mark.parametrize("channels", ["0", "-1", "100000", "9" * 30])
 def test_channels_of_an_order_are_1_to_64(
     plan: Path, channels: str, capsys: pytest.CaptureFixture[str]
