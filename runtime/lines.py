@@ -14,8 +14,11 @@ from datetime import timedelta
 from time import perf_counter
 from typing import Any
 
+from netprobe.runtime.overtaking import MessageFailed, Overtaking, Staging
+from netprobe.runtime.sockets import Ends, close_connections, own_connections
 from netprobe.runtime.tape import ADD, POST, PUT, SEND_NOW, TAKE, Message, Tape
 from netprobe.runtime.tensors import mark_of
+from netprobe.runtime.waiters import Waiters
 
 MOST_TAGS = 1 << 20
 """Of one collective and connection."""
@@ -63,6 +66,7 @@ class Lines:
         from torch.distributed.distributed_c10d import ProcessGroupGloo
 
         self.channels = channels
+        before = own_connections()
         self._groups = [
             ProcessGroupGloo(
                 PrefixStore(f"channel {channel}", store),
@@ -72,6 +76,11 @@ class Lines:
             )
             for channel in range(channels)
         ]
+        now = own_connections()
+        self._ends: dict[int, Ends] = {at: ends for at, ends in now.items() if before.get(at) != ends}
+        self._waiters: Waiters | None = None
+        self._stuck = False
+        self._spare: dict[Any, Staging] = {}
         self._timeout = timedelta(seconds=timeout_s)
         self._timeout_s = timeout_s
         self._staging: dict[Any, Any] = {}
@@ -81,12 +90,12 @@ class Lines:
 
     def run(self, tape: Tape, flat: Any, *, adds: bool = True) -> dict[str, float]:
         """Run a tape on a contiguous tensor of one dimension; seconds by `PARTS`. Raises MessageError."""
+        if tape.window:
+            return self._overtaking(tape, flat, adds)
         messages = tape.messages
         views = {run: flat[run[0] : run[1]] for run in {one[4:6] for one in messages}}
         staging = self._slots(tape, flat)
-        # Two tags for a message, in turns: a rank may be an iteration ahead of another.
-        base = MOST_TAGS * (2 * mark_of(flat) + self._turn)
-        self._turn = 1 - self._turn
+        base = self._base(flat)
         works: list[Any] = [None] * len(messages)
         wire = reduce = wait = 0.0
         message: Message | None = None
@@ -129,6 +138,46 @@ class Lines:
             raise self._fault(message, error, took) from None
         return {"copy": 0.0, "wire": wire, "reduce": reduce, "wait": wait}
 
+    def _base(self, flat: Any) -> int:
+        """Two tags for a message, in turns: a rank may be an iteration ahead of another."""
+        self._turn = 1 - self._turn
+        return MOST_TAGS * (2 * mark_of(flat) + 1 - self._turn)
+
+    def _overtaking(self, tape: Tape, flat: Any, adds: bool) -> dict[str, float]:
+        """`run` of a tape whose messages overtake."""
+        if self._waiters is None or len(self._waiters.threads) < tape.window:
+            if self._waiters is not None:
+                self._waiters.end()
+            self._waiters = Waiters(tape.window)
+        spare = self._spare.get(flat.dtype)
+        if spare is None or spare.elements < tape.slot_elements or spare.most != 2 * tape.window:
+            spare = self._spare[flat.dtype] = Staging(tape.slot_elements, 2 * tape.window)
+        base = self._base(flat)
+
+        def send(message: Message, view: Any) -> Any:
+            return self._groups[message.channel].send([view], message.peer, base + message.tag)
+
+        def receive(message: Message, into: Any) -> Any:
+            return self._receive(message, into, base)
+
+        began = perf_counter()
+        one = Overtaking(
+            tape, flat, start=(send, receive), waiters=self._waiters, staging=spare, timeout=self._timeout, adds=adds
+        )  # fmt: skip
+        try:
+            one.run(self.waited_s)
+        except MessageFailed as failed:
+            self._stuck = True
+            fault = self._fault(tape.messages[failed.message], failed.error, perf_counter() - began)
+            if fault.timed_out:
+                # Whose sender is nearest to what all wait for, as a rank knows that takes one message after the other.
+                fault.peer = tape.messages[one.first_missing()].peer
+            raise fault from None
+        except BaseException:
+            self._stuck = True
+            raise
+        return {"copy": 0.0, "wire": one.wire_s, "reduce": one.reduce_s, "wait": one.wait_s}
+
     def _receive(self, message: Message, into: Any, base: int) -> Any:
         """Post a receive."""
         return self._groups[message.channel].recv([into], message.peer, base + message.tag)
@@ -163,6 +212,12 @@ class Lines:
 
     def close(self) -> None:
         """Close the connections, so that peers that wait for this rank learn of its end at once."""
+        if self._stuck:
+            # Threads that wait hold the connections open.
+            close_connections(self._ends)
+        if self._waiters is not None:
+            self._waiters.end()
+            self._waiters = None
         self._groups.clear()
 
     def _fault(self, message: Message | None, error: RuntimeError, took: float) -> MessageError:

@@ -67,6 +67,20 @@ def own_connections() -> dict[int, Ends]:
     return found
 
 
+def close_connections(ends: Mapping[int, Ends]) -> None:
+    """End connections of this process, whoever holds them: those with these ends, by descriptor."""
+    now = own_connections()
+    for descriptor, own in ends.items():
+        if now.get(descriptor) != own:
+            continue
+        with suppress(OSError):
+            sock = socket.socket(fileno=descriptor)
+            try:
+                sock.shutdown(socket.SHUT_RDWR)
+            finally:
+                sock.detach()
+
+
 def read_counters(descriptors: Iterable[int]) -> dict[int, Counters]:
     """Counters of those descriptors that are still TCP connections."""
     found = {}

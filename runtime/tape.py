@@ -28,6 +28,7 @@ SEND_NOW, POST, TAKE, ADD, PUT, SENT = range(6)
 """Operations: start a send, post a receive, wait for one, add what it brought or put it in place, wait until a send has
 been read."""
 MAX_CUTS = 64
+OVERTAKING_PEERS = 3
 
 
 class Message(NamedTuple):
@@ -61,6 +62,10 @@ class Tape:
     slot_elements: int
     tags: int
     """No message has a larger tag than this less 1."""
+    window: int = 0
+    """How many receives are posted at a time where messages overtake (`overtaking`), which have no operations then."""
+    after: tuple[tuple[int, ...], ...] = ()
+    """Of each message the earlier ones that it waits for, where messages overtake."""
 
 
 def exchange_steps(program: CollectiveProgram) -> frozenset[int]:
@@ -97,6 +102,8 @@ class Settings:
     message_bytes: int = 1 << 21
     window: int = 8
     copied_bytes: int = 1 << 19
+    overtaking: int = 12
+    """Receives that are posted at a time where messages overtake; 0: none do."""
 
 
 def tape_of(program: CollectiveProgram, rank: int, bounds: Ints, itemsize: int, settings: Settings) -> Tape:
@@ -106,9 +113,15 @@ def tape_of(program: CollectiveProgram, rank: int, bounds: Ints, itemsize: int, 
     rows = _pieces(program, rank, fine, cuts, max(1, settings.message_bytes // itemsize))
     messages = _tagged(rows, fine)
     after = _after(rows, len(fine) - 1)
+    tags = max((m.tag for m in messages), default=-1) + 1
+    if settings.overtaking and overtakes(program, messages):
+        added = [m.end - m.begin for m in messages if m.reduces]
+        return Tape(
+            messages=messages, operations=(), slots=0, slot_elements=max(added, default=0), tags=tags,
+            window=settings.overtaking, after=tuple(map(tuple, after)),
+        )  # fmt: skip
     copied = settings.copied_bytes // itemsize
     operations, slots = _operations(messages, after, exchange_steps(program), settings.window, copied)
-    tags = max((m.tag for m in messages), default=-1) + 1
     staged = [messages[o.message].end - messages[o.message].begin for o in operations if o.slot >= 0]
     return Tape(
         messages=messages,
@@ -116,6 +129,19 @@ def tape_of(program: CollectiveProgram, rank: int, bounds: Ints, itemsize: int, 
         slots=slots,
         slot_elements=max(staged, default=0),
         tags=tags,
+    )
+
+
+def overtakes(program: CollectiveProgram, messages: Sequence[Message]) -> bool:
+    """Whether a rank takes its messages as they come: of three peers or more, and several of one.
+
+    From one or two peers they come in their order mostly, and one thread is quicker. Not where a place is received into
+    in the step in which it is sent from: there the receives of a step must all be posted when it begins. Ranks
+    may differ in it.
+    """
+    peers = [m.peer for m in messages if m.kind == RECEIVE]
+    return (
+        len(set(peers)) >= OVERTAKING_PEERS and len(peers) > len(set(peers)) and not exchange_steps(program)
     )
 
 

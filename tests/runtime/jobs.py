@@ -36,13 +36,16 @@ def schedule_from(recipe: tuple[Any, ...]) -> Schedule:
     return build(kind, ranks, channels=channels, blocks=blocks)
 
 
-def executor_for(recipe: tuple[Any, ...], message_bytes: int, window: int) -> Any:
+def executor_for(recipe: tuple[Any, ...], message_bytes: int, window: int, overtaking: int = 12) -> Any:
     """An executor of a recipe; those of as many ranks share their connections."""
     from netprobe.runtime.executor import Executor
     from netprobe.runtime.tape import Settings
 
     plan = plan_of(schedule_from(recipe))
-    ranks, settings = len(plan.order), Settings(message_bytes=message_bytes, window=window)
+    ranks, settings = (
+        len(plan.order),
+        Settings(message_bytes=message_bytes, window=window, overtaking=overtaking),
+    )
     made = _KEPT.get(ranks)
     if made is None:
         first = plan_of(build("chunked-ring", ranks, channels=CHANNELS))
@@ -72,7 +75,7 @@ def compare(
     elements: int,
     dtype: str,
     op: str,
-    settings: tuple[int, int],
+    settings: tuple[int, ...],
     seed: int,
 ) -> tuple[bytes, float, float]:
     """(bytes of the result, its largest error, the largest error allowed): twice, and the two must be the same."""

@@ -55,7 +55,7 @@ def recipes(draw: st.DrawFn) -> tuple[Any, ...]:
     elements=st.one_of(st.integers(0, 40), st.integers(41, 4_000)),
     dtype=st.sampled_from(DTYPES),
     mean=st.booleans(),
-    settings=st.sampled_from([(512, 1), (2048, 3), (1 << 20, 8)]),
+    settings=st.sampled_from([(512, 1, 1), (2048, 3, 0), (512, 3, 2), (1 << 20, 8, 12)]),
 )
 def test_any_plan_size_and_dtype_reduces_as_torch_does(
     pool: Pool, recipe: Any, elements: int, dtype: str, mean: bool, settings: Any

@@ -9,6 +9,7 @@ import pytest
 
 from netprobe.core.errors import RankLostError
 from netprobe.plan.schedule.builders import build
+from netprobe.plan.schedule.builders.two_level import two_level
 from netprobe.runtime import faults
 from tests.runtime import jobs, training_jobs
 from tests.runtime.pool import Pool
@@ -17,11 +18,15 @@ RANKS, VICTIM = 4, 2
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("change", ["killed 0", "killed 4 async", "stopped 0"])
+@pytest.mark.parametrize(
+    "change", ["killed 0", "killed 4 async", "stopped 0", "killed 2 2lha", "stopped 1 2lha"]
+)
 def test_every_other_rank_names_the_lost_one(change: str) -> None:
+    """With 2LHA among groups of this shape messages overtake."""
     pool = Pool(RANKS)
     try:
-        plan = jobs.plan_of(build("chunked-ring", RANKS))
+        overtakes = change.endswith("2lha")
+        plan = jobs.plan_of(two_level([[0], [1, 2, 3]], 8) if overtakes else build("chunked-ring", RANKS))
         for rank in range(RANKS):
             # Who is killed is noticed by all at once: the test's own time ends before this one.
             timeout_s = 5.0 if change.startswith("stopped") else 1000.0
