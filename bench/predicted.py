@@ -2,21 +2,28 @@
 
 The simulator knows capacities (goodput, so that headers are paid) and latencies. What a message costs its two hosts is
 read from a ring of 100 bytes a message in the same lab, less the latency, and added to each hop in a column of its own:
-on one machine all hosts share the processors. Segments that were sent again are counted in the hosts' namespaces, after
-each run. The lab's queues are as long as those of a Linux interface unless ``--queue`` says otherwise.
+on one machine all hosts share the processors. It changes from minute to minute, so that it is read before and after
+each size. The interval of a prediction holds what four of five of these runs say, what capacities leave open, and
+shares from even ones to the most uneven ones. A pair is ordered beyond its interval where the intervals of its two do
+not overlap, at the least and at the most that a message costs both. Segments that were sent again are counted in the
+hosts' namespaces, after each run. The lab's queues are as long as those of a Linux interface unless ``--queue`` says
+otherwise.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from _tables import heading, table
@@ -33,7 +40,7 @@ from netprobe.plan.auto.known import known_network
 from netprobe.plan.schedule.builders import build
 from netprobe.plan.schedule.schedule import Schedule
 from netprobe.plan.simulate import Job, Network
-from netprobe.plan.simulate.simulate import interval_s, simulate
+from netprobe.plan.simulate.simulate import simulate, uneven_shares
 from netprobe.probe.launchers.via import parse_via
 from netprobe.probe.methods.goodput_options import parse_size
 from netprobe.probe.records.events import Step
@@ -52,16 +59,20 @@ ALGORITHMS = (
 )
 
 
+Ends = tuple[float, float]
+"""The least and the most seconds that are predicted."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Raced:
-    """An algorithm: seconds predicted by the network alone and with the cost of messages (at both ends of the
-    capacities), and those of each pass over all algorithms."""
+    """An algorithm: seconds predicted by the network alone and with the cost of messages, and those of each pass
+    over all algorithms."""
 
     name: str
     network_s: float
     predicted_s: float
-    low_s: float
-    high_s: float
+    ends: tuple[Ends, Ends]
+    """Where a message costs least, and where it costs most."""
     took_s: tuple[float, ...]
     counted: np.ndarray
     """Segments sent in all its runs, those sent again, timeouts."""
@@ -69,6 +80,11 @@ class Raced:
     @property
     def median_s(self) -> float:
         return float(np.median(self.took_s))
+
+    @property
+    def between_s(self) -> Ends:
+        """The prediction's interval."""
+        return min(low for low, _ in self.ends), max(high for _, high in self.ends)
 
     @property
     def error(self) -> float:
@@ -93,17 +109,21 @@ def mean_interval(logs: np.ndarray) -> tuple[float, float]:
     return float(np.exp(np.mean(logs) - half)), float(np.exp(np.mean(logs) + half))
 
 
-def wrong_pairs(raced: Sequence[Raced]) -> list[str]:
-    """Pairs that measured surely the other way round than predicted: by the ratio of neighbours in time."""
-    found = []
+def wrong_pairs(raced: Sequence[Raced]) -> tuple[list[str], list[str]]:
+    """Pairs that measured surely the other way round than predicted, by the ratio of neighbours in time: by the
+    predictions alone, and those whose intervals do not overlap."""
+    found, beyond = [], []
     for one, two in itertools.combinations(raced, 2):
         first, second = sorted((one, two), key=lambda it: it.predicted_s)
         if first.predicted_s == second.predicted_s:
             continue
         low, _ = mean_interval(np.log(first.took_s) - np.log(second.took_s))
-        if low > 1:
-            found.append(f"{first.name} before {second.name}")
-    return found
+        if low <= 1:
+            continue
+        found.append(f"{first.name} before {second.name}")
+        if all(mine[1] < other[0] for mine, other in zip(first.ends, second.ends, strict=True)):
+            beyond.append(found[-1])
+    return found, beyond
 
 
 def schedules(
@@ -162,8 +182,8 @@ def run(
     return took, counted
 
 
-def message_s(fleet: Fleet, network: Network) -> float:
-    """What a message costs its two hosts: a hop of a ring of small messages, less the latency of its hops."""
+def message_s(fleet: Fleet, network: Network) -> np.ndarray:
+    """What a message costs its two hosts: a hop of a ring of small messages, less its latency; of each run."""
     size, ranks = 100 * len(fleet.order), len(fleet.order)
     ring = Contender(
         name="ring", order=tuple(fleet.indices(fleet.order)), schedule=build("chunked-ring", ranks)
@@ -173,19 +193,34 @@ def message_s(fleet: Fleet, network: Network) -> float:
     least = simulate(
         network, [Job(schedule=build("chunked-ring", ranks), order=fleet.order, size_bytes=size)]
     )
-    return max(0.0, (float(np.median([*took[0], *took[1]])) - least.time_s) / hops)
+    return np.maximum(0.0, (np.concatenate(took) - least.time_s) / hops)
+
+
+def predict(network: Network, each_s: np.ndarray, job: Job) -> tuple[float, tuple[Ends, Ends]]:
+    """Seconds of a job where a message costs what half of the runs say, and the ends for what 10 and 90 % do."""
+    between = ~np.eye(len(network.hosts), dtype=bool)
+    low, middle, high = (
+        replace(network, alpha_s=network.alpha_s + cost * between)
+        for cost in np.quantile(each_s, (0.1, 0.5, 0.9))
+    )
+    shares = uneven_shares(middle, job)
+    ends = [
+        (
+            simulate(costly.with_capacity(network.high), [job]).time_s,
+            simulate(costly.slowest(), [job]).time_s * shares.most,
+        )
+        for costly in (low, high)
+    ]
+    return simulate(middle, [job]).time_s * shares.median, (ends[0], ends[1])
 
 
 def race(
-    fleet: Fleet, network: Network, each_s: float, names: Sequence[str], size_bytes: int, time_s: float
-) -> list[Raced]:
-    """Every algorithm in turn; the first pass does not count where there are others."""
+    fleet: Fleet, network: Network, before_s: np.ndarray, names: Sequence[str], size_bytes: int, time_s: float
+) -> tuple[list[Raced], np.ndarray]:
+    """Every algorithm in turn, and what a message costs afterwards; the first pass does not count where there are
+    others. ``before_s`` is what it cost before."""
     map_ = load_document(Map, fleet.folder / "map.json")
     made = schedules(fleet, map_, names, size_bytes)
-    jobs = [Job(schedule=schedule, order=order, size_bytes=size_bytes) for schedule, order in made.values()]
-    costly = replace(network, alpha_s=network.alpha_s + each_s * ~np.eye(len(network.hosts), dtype=bool))
-    alone = [simulate(network, [job]).time_s for job in jobs]
-    said = [interval_s(costly, job) for job in jobs]
     every = [
         Contender(name=name, order=tuple(fleet.indices(order)), schedule=schedule)
         for name, (schedule, order) in made.items()
@@ -194,43 +229,59 @@ def race(
     passes = min(map(len, took))
     if not passes:
         raise SystemExit(f"{time_s:g} s are too short for one run of each: give --time")
-    return [
-        Raced(
-            name=one.name,
-            network_s=bare,
-            predicted_s=time,
-            low_s=time if low is None else low,
-            high_s=time if high is None else high,
+    after_s = message_s(fleet, network)
+    raced = []
+    for (name, (schedule, order)), own, seen in zip(made.items(), took, counted, strict=True):
+        job = Job(schedule=schedule, order=order, size_bytes=size_bytes)
+        predicted, ends = predict(network, np.concatenate([before_s, after_s]), job)
+        one = Raced(
+            name=name,
+            network_s=simulate(network, [job]).time_s,
+            predicted_s=predicted,
+            ends=ends,
             took_s=tuple(own[1 if passes > 2 else 0 : passes]),
             counted=seen,
         )
-        for one, bare, (time, low, high), own, seen in zip(every, alone, said, took, counted, strict=True)
-    ]
+        raced.append(one)
+    return raced, after_s
 
 
-def show(size: str, raced: Sequence[Raced]) -> list[str]:
+def show(size: str, raced: Sequence[Raced]) -> tuple[list[str], list[str]]:
     """The table of a size, and its pairs that were ordered wrongly."""
-    rows = []
+    rows, inside = [], 0
     for one in raced:
         low, high = one.interval()
+        least, most = one.between_s
+        inside += least <= one.median_s <= most
         rows.append(
             (
                 one.name, size, f"{one.network_s:.3f}", f"{one.predicted_s:.3f}",
-                f"{one.low_s:.3f} .. {one.high_s:.3f}", f"{one.median_s:.3f}", f"{low:.3f} .. {high:.3f}",
+                f"{least:.3f} .. {most:.3f}", f"{one.median_s:.3f}", f"{low:.3f} .. {high:.3f}",
                 len(one.took_s), f"{100 * one.network_error:+.0f} %", f"{100 * one.error:+.0f} %",
                 f"{100 * one.counted[1] / max(one.counted[0], 1):.1f} %", int(one.counted[2]),
             )
         )  # fmt: skip
     columns = ("algorithm", "buffer", "network, s", "predicted, s", "interval", "measured, s", "95 %", "runs")
     table((*columns, "error of network", "error", "sent again", "timeouts"), rows)
-    wrong = wrong_pairs(raced)
+    wrong, beyond = wrong_pairs(raced)
     errors = [[abs(one.network_error) for one in raced], [abs(one.error) for one in raced]]
     median = [f"{100 * np.median(some):.0f} %" for some in errors]
     print(
-        f"{size}: median error {median[1]} ({median[0]} by the network alone); wrongly ordered beyond their interval: "
-        f"{', '.join(wrong) or 'none'}; load of the machine {os.getloadavg()[0]:.1f}\n"
+        f"{size}: median error {median[1]} ({median[0]} by the network alone); measured within the interval: {inside} "
+        f"of {len(raced)}; wrongly ordered beyond their interval: {', '.join(beyond) or 'none'}; by the predictions "
+        f"alone: {', '.join(wrong) or 'none'}; load of the machine {os.getloadavg()[0]:.1f}\n"
     )
-    return wrong
+    return wrong, beyond
+
+
+def keep(folder: Path, fleet: Fleet, each_s: np.ndarray, size: str, raced: Sequence[Raced]) -> None:
+    """What the predictions of a size rest on and what was measured, to look at it without a lab."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("map.json", "capacity.json"):
+        shutil.copy(fleet.folder / name, folder / name)
+    readings = {one.name: {"predicted_s": one.predicted_s, "took_s": one.took_s} for one in raced}
+    kept = {"size": size, "order": fleet.order, "message_s": each_s.tolist(), "readings": readings}
+    (folder / f"{size}.json").write_text(json.dumps(kept, indent=1) + "\n")
 
 
 def main() -> None:
@@ -250,6 +301,7 @@ def main() -> None:
     parser.add_argument("--test", default="1", help="seconds of each test of the capacity probe")
     parser.add_argument("--time", default="100", help="seconds for each size, one figure or one a size")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", type=Path, help="folder for the lab's documents and every reading")
     options = parser.parse_args()
     more: dict[str, object] = {
         "racks": [int(hosts) for hosts in options.racks.split(",")], "uplink_rate": options.uplink,
@@ -262,24 +314,35 @@ def main() -> None:
         f"{'marks above ' + options.mark if options.mark else 'no marks'}, "
         f"seed {options.seed}"
     )
-    began, wrong, pairs = time.monotonic(), 0, 0
+    began, wrong, beyond, pairs = time.monotonic(), 0, 0, 0
     errors: list[float] = []
     with scanned(options.rate, options.seed, more=more) as scanned_only:
         fleet = with_capacity(scanned_only, options.test)
         map_ = load_document(Map, fleet.folder / "map.json")
         network = known_network(map_, fleet.order, fleet.capacity).network
-        each_s = message_s(fleet, network)
-        print(f"a message costs its two hosts {1e3 * each_s:.2f} ms\n")
+        before_s = message_s(fleet, network)
         sizes = options.sizes.split(",")
         times = [float(seconds) for seconds in options.time.split(",")]
         for size, time_s in zip(sizes, times if len(times) > 1 else times * len(sizes), strict=True):
             names = options.algorithms.split(",")
-            raced = race(fleet, network, each_s, names, parse_size(size).bytes, time_s)
-            wrong += len(show(size, raced))
+            raced, after_s = race(fleet, network, before_s, names, parse_size(size).bytes, time_s)
+            each_s = np.concatenate([before_s, after_s])
+            low, middle, high = 1e3 * np.quantile(each_s, (0.1, 0.5, 0.9))
+            print(
+                f"a message costs its two hosts {middle:.2f} ms ({low:.2f} .. {high:.2f} in four of five runs; "
+                f"before {1e3 * np.median(before_s):.2f}, after {1e3 * np.median(after_s):.2f})\n"
+            )
+            some_wrong, some_beyond = show(size, raced)
+            wrong, beyond = wrong + len(some_wrong), beyond + len(some_beyond)
             pairs += math.comb(len(raced), 2)
             errors += [abs(one.error) for one in raced]
+            if options.keep:
+                keep(options.keep, fleet, each_s, size, raced)
+            before_s = after_s
     print(f"all: median error {100 * np.median(errors):.0f} %, largest {100 * max(errors):.0f} %")
-    print(f"pairs ordered wrongly beyond their interval: {wrong} of {pairs}")
+    print(
+        f"pairs ordered wrongly beyond their interval: {beyond} of {pairs}; by the predictions alone: {wrong}"
+    )
     print(f"load of the machine (1, 5, 15 minutes): {', '.join(f'{load:.1f}' for load in os.getloadavg())}")
     print(f"wall time: {time.monotonic() - began:.0f} s")
 

@@ -2,14 +2,18 @@
 
 2LHA and the best order's ring are planned from what noisy probes read: groups and the order by readings of every pair
 both ways, masters and chunks by capacities. Truth-guided 2LHA knows the racks, and nothing of what links carry.
-All are timed on the true network.
+All are timed on the true network. With ``--keep`` every draw is written down when it is done, and those that are there
+are not done again: a run that was stopped goes on where it was.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
+import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from _fabric import Fabric
@@ -76,6 +80,29 @@ def draw(fabric: Fabric, options: argparse.Namespace) -> list[float]:
     ]
 
 
+def draws(name: str, options: argparse.Namespace) -> np.ndarray:
+    """(draws, kinds) seconds on one kind of data centre, the kept ones as they are."""
+    about = [name, options.hosts, options.chunks, options.rtt_noise, options.noise]
+    kept: dict[int, list[float]] = {}
+    if options.keep and options.keep.exists():
+        lines = [json.loads(line) for line in options.keep.read_text().splitlines()]
+        kept = {line["seed"]: line["seconds"] for line in lines if line["about"] == about}
+    sizes = sizes_of(options.hosts, unequal=name == "unequal")
+    for seed in range(options.draws):
+        if seed in kept:
+            continue
+        began = time.process_time()
+        fabric = Fabric(sizes=sizes, seed=seed, **FABRICS.get(name, {}))  # type: ignore[arg-type]
+        kept[seed] = draw(fabric, options)
+        if options.keep:
+            line = {
+                "about": about, "seed": seed, "seconds": kept[seed], "cpu_s": time.process_time() - began,
+            }  # fmt: skip
+            with options.keep.open("a") as file:
+                file.write(json.dumps(line) + "\n")
+    return np.array([kept[seed] for seed in range(options.draws)])
+
+
 def main() -> None:
     """Print the table of one kind of data centre."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -89,6 +116,9 @@ def main() -> None:
         "--rtt-noise", type=float, default=0.2, help="log-normal, of each direction of a pair"
     )
     parser.add_argument("--noise", type=float, default=0.02, help="log-normal, of each capacity")
+    parser.add_argument(
+        "--keep", type=Path, help="file to which draws are added, and from which they are taken"
+    )
     options = parser.parse_args()
     heading(
         f"{SIZE / 1e6:.0f} MB among {options.hosts} hosts, {options.draws} draws, {options.chunks} chunks, "
@@ -96,11 +126,7 @@ def main() -> None:
     )
     rows = []
     for name in options.fabric.split(","):
-        sizes = sizes_of(options.hosts, unequal=name == "unequal")
-        found = np.array([
-            draw(Fabric(sizes=sizes, seed=seed, **FABRICS.get(name, {})), options)  # type: ignore[arg-type]
-            for seed in range(options.draws)
-        ])  # fmt: skip
+        found = draws(name, options)
         for number, kind in enumerate(KINDS):
             took, over = found[:, number] * 1e3, (found[:, number] / found[:, 0]).tolist()
             rows.append((
