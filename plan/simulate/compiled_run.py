@@ -41,7 +41,7 @@ def compiled_engine(actions: int) -> Callable[..., Any] | None:
 def run_compiled(kernel: Callable[..., Any], network: Network, work: Work, merge_s: float) -> Trace:
     """One job to its end, as `Engine` does it. Raises InternalError for a program that never ends."""
     program, count = work.program, len(work.program)
-    actions = _actions(program, work.host, len(network.hosts))
+    actions = actions_of(program, work.host, len(network.hosts))
     connections, messages = len(actions.send_at) - 1, len(actions.sends)
     state = State(
         waits=np.diff(program.after_bounds).astype(np.int64),
@@ -77,7 +77,8 @@ def run_compiled(kernel: Callable[..., Any], network: Network, work: Work, merge
     return Trace(end_s=[ends], finish_s=[last], carried=carried[:-1], cause=[state.cause])
 
 
-def _actions(program: CollectiveProgram, host: Ints, hosts: int) -> Actions:
+def actions_of(program: CollectiveProgram, host: Ints, hosts: int) -> Actions:
+    """A program as kernels read it, ranks on ``host``. Raises InternalError where a message has one end."""
     rank = program.rank_of()
     order = np.argsort(program.after, kind="stable")
     later = np.repeat(np.arange(len(program)), np.diff(program.after_bounds))

@@ -16,6 +16,7 @@ from netprobe.plan.simulate.compiled_run import COMPILED_FROM, compiled_engine, 
 from netprobe.plan.simulate.engine import NOTHING, Engine, Trace, Work
 from netprobe.plan.simulate.fair import Floats
 from netprobe.plan.simulate.network import Network
+from netprobe.plan.simulate.unlimited import nothing_limits, run_unlimited
 
 EXACT_TRANSFERS = 1024
 """Up to so many every event is simulated; above, equal blocks are joined and near ends are one event."""
@@ -110,13 +111,16 @@ def simulate(
         merge_s = 0.0
     elif merge_s is None:
         merge_s = MERGE_SHARE * (1 + total / MANY_TRANSFERS) * max(least_s(network, job) for job in jobs)
-    kernel = None
-    if compiled is not False and len(works) == 1 and not (flows or timeline or works[0].lockstep):
+    kernel, trace = None, None
+    plain = not (flows or timeline or any(work.lockstep for work in works))
+    if not exact and plain and nothing_limits(network, works):
+        trace = run_unlimited(network, works)
+    elif compiled is not False and len(works) == 1 and plain:
         kernel = compiled_engine(len(works[0].program) if compiled is None else COMPILED_FROM)
-    if kernel is None:
-        trace = Engine(network, works, flows, merge_s=merge_s, timeline=timeline).run()
-    else:
+    if kernel is not None:
         trace = run_compiled(kernel, network, works[0], merge_s)
+    if trace is None:
+        trace = Engine(network, works, flows, merge_s=merge_s, timeline=timeline).run()
     begin = min(job.release_s for job in jobs)
     time_s = max(trace.finish_s) - begin
     with np.errstate(divide="ignore", invalid="ignore"):
