@@ -40,6 +40,8 @@ class Shown:
     plans: tuple[tuple[Path, Plan], ...] = ()
     verifies: tuple[tuple[Path, Verify], ...] = ()
     notes: tuple[str, ...] = field(default=())
+    edited: frozenset[Path] = frozenset()
+    """Plans whose figures and advice nothing shows to be of them, since they were edited."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +65,7 @@ def load_shown(given: Path) -> Shown:
     paths = documents_in(given, KINDS)
     if paths == [given]:
         shown = _with_map_of(_one(Shown(source=given), given), given)
-        return replace(shown, notes=tuple(_edits(shown)))
+        return _with_edits(shown)
     for prefix in ("plan", "verify"):
         paths += sorted(path for path in given.glob(f"{prefix}-*.json") if path.is_file())
     shown, faults = Shown(source=given), []
@@ -74,16 +76,19 @@ def load_shown(given: Path) -> Shown:
             faults.append(str(error))
     if len(faults) == len(paths):
         raise DocumentError(faults[0])
-    return replace(shown, notes=(*faults, *_edits(shown)))
+    return _with_edits(replace(shown, notes=tuple(faults)))
 
 
-def _edits(shown: Shown) -> list[str]:
-    """What is to be said of plans that were edited since they were written."""
+def _with_edits(shown: Shown) -> Shown:
+    """With what is to be said of plans that were edited since they were written."""
     if not shown.plans:
-        return []
+        return shown
     from netprobe.pipeline.edited import edits_of
 
-    return [text for path, plan in shown.plans for text in edits_of(plan, path, shown.map)]
+    found = {path: edits_of(plan, path, shown.map) for path, plan in shown.plans}
+    texts = [text for own in found.values() for text in own]
+    edited = frozenset(path for path, own in found.items() if own)
+    return replace(shown, notes=(*shown.notes, *texts), edited=edited)
 
 
 def _one(shown: Shown, path: Path) -> Shown:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from netprobe.pipeline.mapping.findings import direction_lines, outlier_lines
 from netprobe.pipeline.showing import Shown
 from netprobe.report import terminal
-from netprobe.report.headline import headline, schedule_headline
+from netprobe.report.headline import UNCHECKED, headline, schedule_headline
 
 if TYPE_CHECKING:
     from netprobe.core.documents.ds_sync_plan import DsSyncPlan
@@ -24,7 +24,7 @@ def shown_parts(shown: Shown, *, width: int, encoding: str = "utf-8") -> list[An
 
         parts += [*capacity_parts(shown.capacity), ""]
     for path, plan in shown.plans:
-        parts += [*_plan_lines(path, plan), ""]
+        parts += [*_plan_lines(path, plan, unchecked=path in shown.edited), ""]
     for path, verify in shown.verifies:
         from netprobe.report.verify import verify_parts
 
@@ -34,11 +34,15 @@ def shown_parts(shown: Shown, *, width: int, encoding: str = "utf-8") -> list[An
     # A run of another plan says nothing of this one.
     ran = next((v for _, v in shown.verifies if made_of in {parent.sha256 for parent in v.parents}), None)
     sentence = headline(shown.map, order, ran)
+    if ran is None and any(plan is order and path in shown.edited for path, plan in shown.plans):
+        sentence += f" ({UNCHECKED})"
     schedules = [(path, cast("SchedulePlan", plan)) for path, plan in shown.plans if plan.kind == "schedule"]
     if schedules and sentence and ran is None and order is not None:
         # Two advices of one folder are about two things: who is which rank, and which transfers are run.
         sentence = f"For a job's own collectives, by latency: {sentence}"
-    said = [schedule_headline(path.name, plan, order) for path, plan in schedules]
+    said = [
+        schedule_headline(path.name, plan, order, unchecked=path in shown.edited) for path, plan in schedules
+    ]
     return [*parts, *said, *([sentence] if sentence else [])]
 
 
@@ -55,16 +59,25 @@ def _map_parts(shown: Shown, width: int, encoding: str) -> list[Any]:
     return [*parts, *terminal.unplaced_text(map_), map_.verdict.text, ""]
 
 
-def _plan_lines(path: Path, plan: Plan) -> list[Any]:
-    """What is of another kind than those in the folder is not imported: a model of pydantic takes its time."""
+def _plan_lines(path: Path, plan: Plan, *, unchecked: bool) -> list[Any]:
+    """What is of another kind than those in the folder is not imported: a model of pydantic takes its time.
+
+    ``unchecked``: it was edited, and nothing shows that its figures and its advice are of it."""
+    advice, edited = getattr(plan, "advice", None), ""
+    if unchecked:
+        edited = " (edited: its figures and advice are unchecked)"
+        plan = plan.model_copy(update={} if advice is None else {"advice": f"unchecked: {advice}"})
     if plan.kind == "order":
-        return [f"{path.name}, an order of the ranks:", terminal.order_text(cast("OrderPlan", plan))]
+        return [f"{path.name}, an order of the ranks{edited}:", terminal.order_text(cast("OrderPlan", plan))]
     if plan.kind == "schedule":
-        return [f"{path.name}, a schedule:", *_schedule_parts(cast("SchedulePlan", plan))]
+        return [f"{path.name}, a schedule{edited}:", *_schedule_parts(cast("SchedulePlan", plan))]
     if plan.kind == "ds_sync":
         from netprobe.report.schedule import pattern_lines
 
-        return [f"{path.name}, which hosts average with which:", *pattern_lines(cast("DsSyncPlan", plan))]
+        return [
+            f"{path.name}, which hosts average with which{edited}:",
+            *pattern_lines(cast("DsSyncPlan", plan)),
+        ]
     return [f"{path.name}, a plan of kind {plan.kind}"]
 
 

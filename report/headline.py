@@ -80,7 +80,7 @@ def _planned(plan: OrderPlan, map_: Map | None) -> str:
 
 RING_OF_GROUPS = "a ring all-reduce group by group"
 """The ring that a DS-Sync plan is held against: through the hosts in the map's order of groups."""
-UNKNOWN_TIME = "cannot be told without capacities: netprobe capacity measures them"
+UNKNOWN_TIME = "is not known without capacities: netprobe capacity measures them"
 EXPORTED = {
     "hostfile": "A job that is started with it has its ranks in the plan's order.",
     "topology": "A scheduler that reads it knows the groups that were measured.",
@@ -109,7 +109,13 @@ def two_level_headline(plan: SchedulePlan, time_s: float | None) -> str:
     return f"{size_text(plan.size_bytes)} take {seconds_text(time_s)} by this plan, predicted and not yet measured"
 
 
-def schedule_headline(file: str, plan: SchedulePlan, order: OrderPlan | None) -> str:
+UNCHECKED = "unchecked, for the plan was edited"
+"""What is said of a figure where nothing shows any more that it is of its plan."""
+
+
+def schedule_headline(
+    file: str, plan: SchedulePlan, order: OrderPlan | None, *, unchecked: bool = False
+) -> str:
     """What a schedule of a folder is for, beside the folder's order of ranks."""
     found = next((one for one in plan.predictions if one.size_bytes == plan.size_bytes), None)
     text = f"{file}, for an all-reduce run by netprobe: {plan.algorithm}"
@@ -117,7 +123,9 @@ def schedule_headline(file: str, plan: SchedulePlan, order: OrderPlan | None) ->
         text += " in the same order" if plan.order == order.order else " in an order of its own"
     if found is None or plan.size_bytes is None:
         return f"{text}, whose time is not known"
-    return f"{text}, {size_text(plan.size_bytes)} in {seconds_text(found.time_s)} by {found.basis}, predicted"
+    if not found.tells_time:
+        return f"{text}; {found.summary()}"
+    return f"{text}, {found.summary()}, {UNCHECKED if unchecked else 'predicted'}"
 
 
 def ds_sync_headline(plan: DsSyncPlan) -> str:

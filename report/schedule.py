@@ -125,7 +125,7 @@ def ranges_text(ranges: Sequence[SizeRange]) -> list[str]:
     """Which choice holds for which sizes, one line each."""
     lines = []
     for one in ranges:
-        none = "not looked at: it would have taken too long" if one.reason == "left_out" else "cannot tell"
+        none = "not looked at: it would have taken too long" if one.reason == "left_out" else "not known"
         what = none if one.choice is None else one.choice
         kept = " (kept: nothing is surely faster)" if one.reason == "close" else ""
         lines.append(f"  {size_text(one.first_bytes)} to {size_text(one.last_bytes)}: {what}{kept}")

@@ -22,6 +22,8 @@ PACKET_BYTES = 1448
 """Payload of a TCP segment in an Ethernet frame: a latency measured with small packets is that of so much, at most."""
 MOST_ITEMS = 1 << 16
 """Records of a list: so many are read in a second, and no plan of ours has as many."""
+LATENCIES_ALONE = "the map knows latencies alone"
+"""Why no time of a buffer is known: one phrase, wherever it is said."""
 
 
 class ContractPart(Record):
@@ -68,6 +70,7 @@ class Prediction(Record):
 
     size_bytes: int = Field(ge=1, le=1 << 53)
     time_s: float = Field(ge=0)
+    """By latency alone, of more than a packet: what messages one after another wait for at least, no time of bytes."""
     low_s: float | None = Field(default=None, ge=0)
     high_s: float | None = Field(default=None, ge=0)
     """Null where a capacity is only known to be at least so much."""
@@ -84,6 +87,13 @@ class Prediction(Record):
     def tells_time(self) -> bool:
         """Whether times of so many bytes can be compared at all."""
         return self.basis != "latency" or self.size_bytes <= PACKET_BYTES
+
+    def summary(self) -> str:
+        """``100 MB in 2.48 s by capacity``, or that nobody knows."""
+        size = size_text(self.size_bytes)
+        if not self.tells_time:
+            return f"what {size} take is not known: {LATENCIES_ALONE}"
+        return f"{size} in {seconds_text(self.time_s)} by {self.basis}"
 
 
 class TriedCandidate(Record):
@@ -180,5 +190,4 @@ class SchedulePlan(Plan):
         what = f"{count(len(self.order), 'rank')}, {self.contract.collective} by {self.algorithm}"
         if not self.predictions:
             return what
-        first = self.predictions[0]
-        return f"{what}, {size_text(first.size_bytes)} in {seconds_text(first.time_s)} by {first.basis}"
+        return f"{what}, {self.predictions[0].summary()}"

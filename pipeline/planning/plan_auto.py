@@ -10,7 +10,7 @@ import numpy as np
 from netprobe.core.documents.capacity import Capacity
 from netprobe.core.documents.map import Map
 from netprobe.core.documents.plan import OrderPlan
-from netprobe.core.documents.schedule_plan import Prediction, SchedulePlan, SizeRange
+from netprobe.core.documents.schedule_plan import LATENCIES_ALONE, Prediction, SchedulePlan, SizeRange
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host
 from netprobe.core.units import seconds_text, size_text
@@ -207,7 +207,7 @@ def _reason(known: KnownNetwork, decision: Decision, tried: Sequence[Tried]) -> 
     label = decision.candidate.label
     if not known.decides(decision.size_bytes):
         return (
-            f"cannot tell what is fastest for {size}, since the map knows latencies alone; {label} is written, "
+            f"what is fastest for {size} is not known: {LATENCIES_ALONE}; {label} is written, "
             "which is not a choice but what libraries run for large buffers"
         )
     assert own is not None and base is not None  # both were predicted

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from netprobe.core.documents.capacity import Capacity
 from netprobe.core.documents.document import Parent, check_same_hosts
 from netprobe.core.documents.map import Map
-from netprobe.core.documents.schedule_plan import Prediction, SchedulePlan
+from netprobe.core.documents.schedule_plan import LATENCIES_ALONE, Prediction, SchedulePlan
 from netprobe.core.errors import InputError
 from netprobe.core.hosts import Host, plain_host
 from netprobe.core.units import count, seconds_text, size_text
@@ -196,7 +196,7 @@ def _chosen(known: KnownNetwork, tried: Sequence[Tried], request: TwoLevelReques
     if len(groupings) == 1:
         return best, ""
     if not known.decides(request.size_bytes):
-        return own, "cannot tell which groups are best without what bytes take: the map's own are kept"
+        return own, f"which groups are best is not known: {LATENCIES_ALONE}; its own are kept"
     if _name(best) == _name(own):
         return best, _compared(groupings, _name(best))
     size = request.size_bytes
@@ -240,7 +240,7 @@ def _advice(known: KnownNetwork, chosen: Tried, why: str, request: TwoLevelReque
         took = f"{seconds_text(prediction.time_s)} by {known.basis}{range_text(prediction)}"
         parts.append(f"{size_text(request.size_bytes)} take {took}")
     else:
-        parts.append(f"cannot tell what {size_text(request.size_bytes)} take: the map knows latencies alone")
+        parts.append(f"what {size_text(request.size_bytes)} take is not known: {LATENCIES_ALONE}")
     return "; ".join([*parts, *([why] if why else [])])
 
 

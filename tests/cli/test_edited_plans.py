@@ -135,3 +135,29 @@ def test_an_order_turned_on_purpose_is_exported_with_a_warning_that_its_costs_ar
         assert run([command[0], str(folder / "plan.json"), *command[1:]]) == 0
         assert "it was edited since it was planned" in capsys.readouterr().err
     assert (folder / "hostfile.plain").read_text().split() == wanted
+
+
+def test_figures_of_an_edited_plan_are_called_unchecked_beside_them(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def faster(data: dict[str, Any]) -> None:
+        data["predictions"][0] |= {"time_s": 1e-6, "basis": "capacity"}
+        _advice(data)
+
+    (folder / "map.json").unlink()
+    before = {}
+    for name in PLANS:
+        capsys.readouterr()
+        assert run(["show", str(folder / name)]) == 0
+        before[name] = capsys.readouterr().out
+        _edited(folder / name, faster if name == "plan-2lha.json" else _advice, meant=True)
+        assert run(["show", str(folder / name)]) == 0
+        said = capsys.readouterr().out
+        assert "unchecked" not in before[name], name
+        assert "edited: its figures and advice are unchecked" in said.splitlines()[0]
+        told = [line for line in said.splitlines() if "buy a faster switch" in line or "1.00 us" in line]
+        assert all("unchecked" in line for line in told if not line.startswith("2lha ")), said
+    assert run(["show", str(folder)]) == 0
+    *_, schedule, order = capsys.readouterr().out.strip().splitlines()
+    assert "1.00 us by capacity, unchecked" in schedule and "predicted" not in schedule
+    assert order.endswith("(unchecked, for the plan was edited)")

@@ -67,7 +67,7 @@ def test_seeds_repeat_and_quiet_says_nothing(folder: Path, capsys: pytest.Captur
 def test_without_rates_it_says_what_cannot_be_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["plan", "2lha", str(folder / "map.json"), "--out", str(folder / "a.json")]) == 0
     said = capsys.readouterr().out
-    assert "cannot tell what 100 MB take: the map knows latencies alone" in said
+    assert "what 100 MB take is not known: the map knows latencies alone" in said
     assert "not known: how long bytes take" in said and " s " not in said.splitlines()[1]
 
 

@@ -14,6 +14,7 @@ import pytest
 from netprobe.cli.entry import run
 from netprobe.core.documents.document import load_document, write_document
 from netprobe.core.documents.map import Map
+from netprobe.plan import load_plan
 from tests.documents import capacity_of, rack_scan
 
 
@@ -188,3 +189,29 @@ def test_an_order_that_was_edited_and_a_name_of_no_algorithm_are_said(
     said = capsys.readouterr()
     assert "on this map it is" in said.err and "it was edited since it was planned" in said.err
     assert "magic (a name that is none of netprobe's algorithms) among" in said.out
+
+
+def test_no_time_is_shown_of_a_schedule_that_was_planned_from_latencies_alone(
+    first: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("netprobe.pipeline.planning.plan_auto.STEPS_A_HOST", 20)
+    (tmp_path / "map.json").write_bytes((first / "map.json").read_bytes())
+    for command in ("auto", "2lha"):
+        file = tmp_path / f"{command}.json"
+        assert run(["plan", command, str(tmp_path), "--out", str(file), "-q"]) == 0
+        capsys.readouterr()
+        assert run(["show", str(file)]) == 0
+        said = capsys.readouterr().out
+        last = said.strip().splitlines()[-1]
+        assert last.endswith("what 100 MB take is not known: the map knows latencies alone")
+        # One word for it, and no figure that contradicts it.
+        assert "by latency" not in said and "predicted" not in said and "cannot tell" not in said
+        assert "is not known: the map knows latencies alone" in said.replace(last, "")
+        plan = load_plan(file)
+        assert plan.summary().endswith("what 100 MB take is not known: the map knows latencies alone")
+        # Of one packet a latency is the time.
+        assert (
+            run(["plan", command, str(tmp_path), "--out", str(file), "--size", "1kB", "-q", "--force"]) == 0
+        )
+        assert run(["show", str(file)]) == 0
+        assert "1 kB in " in capsys.readouterr().out.strip().splitlines()[-1]

@@ -83,7 +83,7 @@ def test_groups_are_the_maps_own_unless_others_are_surely_faster(monkeypatch: py
         coarse, f"natural groups are the best of those tried (sqrt {t(2.5)})",
     )  # fmt: skip
     chosen, why = two_level._chosen(known, [own, coarse, other], replace(request, size_bytes=2000))
-    assert chosen is coarse and why.startswith("cannot tell which groups are best")
+    assert chosen is coarse and why.startswith("which groups are best is not known")
     open_ = tried("sqrt", 1.0, 0.5, None, at=1)
     assert two_level._chosen(known, [own, coarse, open_], request)[0] is coarse
     assert (
@@ -141,7 +141,7 @@ def test_a_two_level_plan_says_what_it_takes_and_where_a_level_is_missing() -> N
         one, candidate=replace(one.candidate, groups=Groups(name="x", ranks=((0,), (1,))), _built={})
     )
     assert two_level._advice(known, single, "", request).startswith("every group is one host: 2LHA is flat")
-    assert "cannot tell what 2 kB take" in two_level._advice(
+    assert "what 2 kB take is not known" in two_level._advice(
         known, one, "", replace(request, size_bytes=2000)
     )
 

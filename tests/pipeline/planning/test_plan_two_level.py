@@ -121,7 +121,7 @@ def test_without_rates_it_says_what_cannot_be_told_and_keeps_the_maps_groups() -
     map_ = made_map([2, 2, 2, 2, 1], rows=[0, 0, 1, 1, 1])
     planned = plan_two_level(map_, TwoLevelRequest(size_bytes=3_000_000))
     assert not planned.decides and planned.plan.grouping == "natural" and planned.unknown
-    assert "cannot tell" in (planned.plan.advice or "")
+    assert "is not known" in (planned.plan.advice or "")
     small = plan_two_level(map_, TwoLevelRequest(size_bytes=1000))
     assert small.decides and small.plan.predictions[0].basis == "latency"
     # Goodput knows nothing of uplinks: other groups are not a sure gain.
