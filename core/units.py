@@ -16,6 +16,8 @@ from netprobe.core.errors import InputError
 Quantity = Literal["rtt", "goodput"]
 
 UNLIMITED = "unlimited"
+_SHOWN = 64
+"""Characters of what was given that a message shows."""
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _DELAY_UNITS = {**_SECONDS, "µs": 1e-6}
 _DURATION_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -24,6 +26,10 @@ _RATE_PREFIXES = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _RATE_SUFFIXES = {"bit/s": 0.125, "bps": 0.125, "B/s": 1.0}
 _QUANTITY = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)\s*([^0-9.\s]\S*)", re.ASCII)
 _SIZE = re.compile(r"([0-9]{1,13}(?:\.[0-9]{1,9})?)([a-zA-Z]{1,3})")
+_SIZE_LIKE = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*([a-zA-Z]*)")
+_PLAIN = re.compile(r"[0-9]{1,13}(?:\.[0-9]{1,9})?")
+MOST_BYTES = 10**12
+"""Of a size: what is larger is a slip."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,21 +72,52 @@ def parse_loss_ratio(text: object) -> float:
     return round(number * 1e7) / 1e9
 
 
-def parse_size_bytes(text: str) -> int:
-    """A size such as ``1MB``, ``64KiB`` or ``1.5GB``, in bytes. Raises InputError."""
+def parse_size_bytes(text: str, name: str = "size", *, least: int = 0) -> int:
+    """A size such as ``1MB``, ``64KiB`` or ``1.5GB``, in bytes, from ``least`` to `MOST_BYTES`.
+
+    Raises InputError, which calls it by its ``name`` (an option, say) and says what is wrong with it.
+    """
     match = _SIZE.fullmatch(text)
     unit = _SIZE_UNITS.get(match[2]) if match else None
     if match is None or unit is None:
-        number = text.strip()
-        if number.isascii() and number.isdigit() and len(number) <= 13:
-            raise InputError(f"size {text!r} has no unit: {number}B is bytes, {number}MB is megabytes")
-        known = {name.lower(): name for name in _SIZE_UNITS}
-        like = known.get(match[2].lower()) if match else None
-        raise InputError(
-            f"size {text!r}: a number and one of {', '.join(_SIZE_UNITS)} is needed, such as "
-            f"{match[1] + like if match and like else '100MB'}"
-        )
-    return round(float(match[1]) * unit)
+        raise InputError(_size_fault(text, name, least))
+    size = float(match[1]) * unit
+    if size > MOST_BYTES:
+        raise InputError(_too_large(text, name))
+    if round(size) < least:
+        raise InputError(f"{name} {text!r} is too small: {_from(least)} are allowed")
+    return round(size)
+
+
+def _size_fault(text: str, name: str, least: int) -> str:
+    """What is wrong with a text that is no size: its sign, its amount or its unit."""
+    shown, like = repr(text[:_SHOWN]), _SIZE_LIKE.fullmatch(text.strip()[:_SHOWN])
+    units = {known.lower(): known for known in _SIZE_UNITS}
+    unit = units.get(like[2].lower()) if like else None
+    if like is not None and (unit or not like[2]):
+        number = float(like[1])
+        if like[1].startswith("-") and number:
+            return f"{name} {shown} is negative: {_from(least)} are allowed"
+        if number * _SIZE_UNITS.get(unit or "B", 1) > MOST_BYTES:
+            return _too_large(text, name)
+        if not unit and number < least:
+            return f"{name} {shown} is too small: {_from(least)} are allowed, such as 64kB"
+        plain = _PLAIN.fullmatch(like[1]) is not None
+        if not unit and plain:
+            return f"{name} {shown} has no unit: {like[1]}B is bytes, {like[1]}MB is megabytes"
+        if not unit:
+            return f"{name} {shown} has no unit, one of {', '.join(_SIZE_UNITS)}: such as 100MB"
+        if plain:
+            return f"{name} {shown}: a number and one of {', '.join(_SIZE_UNITS)} is needed, such as {like[1]}{unit}"
+    return f"{name} {shown}: a number and one of {', '.join(_SIZE_UNITS)} is needed, such as 100MB"
+
+
+def _too_large(text: str, name: str) -> str:
+    return f"{name} {text[:_SHOWN]!r} is too large: at most {MOST_BYTES // 10**9} GB are allowed"
+
+
+def _from(least: int) -> str:
+    return f"{least} B to {MOST_BYTES // 10**9} GB"
 
 
 def parse_duration_s(text: str) -> float:

@@ -81,7 +81,7 @@ def word(given: object, what: str, known: Iterable[str]) -> str:
 def size_bytes(given: object, what: str) -> int:
     """Bytes, or ``100MB``."""
     if isinstance(given, str):
-        return parse_size(given).bytes
+        return parse_size(given, "size").bytes
     return whole(given, what, least=1)
 
 

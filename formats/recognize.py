@@ -28,6 +28,8 @@ class Recognized:
 
     what: str
     command: str | None = None
+    is_schedule: bool = False
+    """Whether it was exported from a plan, which is what is read instead."""
 
 
 def recognize(head: bytes) -> Recognized:
@@ -50,7 +52,7 @@ def recognize(head: bytes) -> Recognized:
 def _of_text(text: str) -> Recognized:
     start = text.lstrip()[:200]
     if _MSCCL.match(start):
-        return Recognized(what="a schedule in MSCCL's XML")
+        return Recognized(what="a schedule in MSCCL's XML", is_schedule=True)
     if _HTML.match(start):
         return Recognized(what="an HTML page", command="netprobe import matrix {}")
     if start.startswith(("{", "[")) and not looks_like_ansible(text):
@@ -58,7 +60,9 @@ def _of_text(text: str) -> Recognized:
         if known:
             return Recognized(what="a list of hosts in JSON", command="netprobe scan --hosts {}")
         if _ACTIONS.match(start) is not None:
-            return Recognized(what="a schedule as action lists, which netprobe export schedule writes")
+            return Recognized(
+                what="a schedule as action lists, which netprobe export schedule writes", is_schedule=True
+            )
         return Recognized(
             what="JSON that netprobe did not write", command="netprobe import matrix {} --unit UNIT"
         )

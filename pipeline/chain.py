@@ -26,7 +26,7 @@ from netprobe.pipeline.capacity import NoCapacityError, measure_capacity
 from netprobe.pipeline.exporting import Exported, export_hostfile, usual_format
 from netprobe.pipeline.mapping.confounding import confounding_warnings
 from netprobe.pipeline.mapping.map_scan import MapOptions, map_scan
-from netprobe.pipeline.planning.plan_auto import advised_schedule
+from netprobe.pipeline.planning.plan_auto import AdvisedSchedule, advised_schedule
 from netprobe.pipeline.planning.plan_order import PlanRequest, plan_order
 from netprobe.pipeline.planning.predicting import has_all_rates
 from netprobe.pipeline.resuming.killed_scan import find_earlier
@@ -90,7 +90,7 @@ class Chain:
     map: Map | None = None
     capacity: Capacity | None = None
     plan: OrderPlan | None = None
-    schedule: str | None = None
+    schedule: AdvisedSchedule | None = None
     """What `advised_schedule` says, where capacities were measured."""
     exported: Exported | None = None
     verify: Verify | None = None

@@ -19,7 +19,12 @@ VERIFY = "verify.json"
 SAMPLES, JOURNAL, TRUTH = "scan.samples.npz", "scan.journal.jsonl", "truth.json"
 _DOCUMENTS = (SCAN, "scan.json.npz", SAMPLES, JOURNAL, MAP, "map.json.npz", CAPACITY, PLAN, TRUTH, VERIFY)
 OLD = ".old"
-_GO_ON = {"scan": "netprobe map", "map": "netprobe plan", "plan": "netprobe export"}
+_GO_ON = {"scan": "netprobe map", "map": "netprobe plan"}
+_GO_ON_WITH_PLAN = {
+    "order": "netprobe export hostfile",
+    "schedule": "netprobe export schedule",
+    "ds_sync": "netprobe show, or netprobe.runtime.DSSync in a training job",
+}
 _MOST_OF_NOTHING = 1 << 24
 _HEAD_BYTES = 4096
 _LONGEST_NAME = 255
@@ -272,7 +277,7 @@ def kept_elsewhere(document: Document, name: str) -> str:
         write_document(document, place)
     except OSError:
         return f"and no folder for temporary files takes it either: the {kind} is lost"
-    go_on = _GO_ON.get(document.KIND)
+    go_on = _GO_ON.get(document.KIND) or _GO_ON_WITH_PLAN.get(getattr(document, "kind", ""))
     return f"the {kind} is kept in {place}" + (f": go on with {go_on}" if go_on else "")
 
 

@@ -154,6 +154,8 @@ def _of_another_kind(
         what, command = f"a {found} document", _READ_BY.get(found or "")
     text = f"is {what}, and a {kind} is needed"
     sibling = path.parent / NAMES[kind]
+    if foreign is not None and foreign.is_schedule and kind == "plan":
+        return DocumentError(f"{text}: give the plan that it was exported from", source=str(path))
     if sibling != path and sibling.is_file() and files.kind_of(sibling) == kind:
         text += f": {shlex.quote(str(sibling))} is one"
         if command is not None:

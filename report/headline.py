@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from netprobe.core.units import count, seconds_text, size_text
+
+
+class Advised(Protocol):
+    """The schedule that `plan auto` would write, and how many times as fast as ``baseline`` it is (None: no gain)."""
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def baseline(self) -> str: ...
+
+    @property
+    def ratio(self) -> float | None: ...
+
 
 if TYPE_CHECKING:
     from netprobe.core.documents.capacity import Capacity
@@ -26,6 +40,32 @@ def headline(map_: Map | None, plan: OrderPlan | None = None, verify: Verify | N
     if plan is not None:
         return _planned(plan, map_) + (f"; {found}" if found else "")
     return found[:1].upper() + found[1:]
+
+
+def chain_headline(
+    map_: Map | None, plan: OrderPlan | None, verify: Verify | None, advised: Advised | None
+) -> str:
+    """`headline`, and what ``advised`` gains where that is more than the order does; each with what it rests on."""
+    sentence = headline(map_, plan, verify)
+    if advised is None or advised.ratio is None or advised.ratio <= _gain(plan, verify):
+        return sentence
+    return (
+        f"Use {advised.label} for an all-reduce run by netprobe: {advised.ratio:.1f}x as fast as "
+        f"{advised.baseline} by the measured capacities, predicted (netprobe plan auto writes it). "
+        f"For a job's own collectives: {sentence}"
+    )
+
+
+def _gain(plan: OrderPlan | None, verify: Verify | None) -> float:
+    """How many times as cheap the sentence on an order says it to be; 1 where it says no such thing."""
+    if verify is not None and verify.comparison.ratio is not None and verify.status != "failed":
+        return verify.comparison.ratio
+    if plan is None or plan.kept_given is not None or plan.cost_s <= 0:
+        return 1.0
+    held = plan.held_out
+    if held is not None and held.cost_s and held.cost_given_s:
+        return held.cost_given_s / held.cost_s
+    return plan.cost_given_s / plan.cost_s
 
 
 def is_wide(verify: Verify) -> bool:
@@ -80,7 +120,9 @@ def _planned(plan: OrderPlan, map_: Map | None) -> str:
 
 RING_OF_GROUPS = "a ring all-reduce group by group"
 """The ring that a DS-Sync plan is held against: through the hosts in the map's order of groups."""
-UNKNOWN_TIME = "is not known without capacities: netprobe capacity measures them"
+UNKNOWN_TIME = "is not known without capacities"
+MEASURES_IT = ": netprobe capacity measures them"
+"""Of hosts that agents reach; what was imported has nobody to ask."""
 EXPORTED = {
     "hostfile": "A job that is started with it has its ranks in the plan's order.",
     "topology": "A scheduler that reads it knows the groups that were measured.",
@@ -89,23 +131,32 @@ EXPORTED = {
 """What an exported file is good for, by its kind."""
 
 
-def auto_headline(name: str, baseline: str, ratio: float | None, *, decides: bool) -> str:
+def unknown_time(what: str, *, by_agents: bool) -> str:
+    """That ``what`` is not known without capacities, and what measures them where that can be done."""
+    return f"{what} {UNKNOWN_TIME}{MEASURES_IT if by_agents else ''}"
+
+
+def auto_headline(
+    name: str, baseline: str, ratio: float | None, *, decides: bool, by_agents: bool = True
+) -> str:
     """``ratio``: how many times as fast the choice is as the baseline; None where nothing is surely faster."""
     if not decides:
-        return f"Which algorithm is fastest {UNKNOWN_TIME}; {name} is what libraries run"
+        return (
+            f"{unknown_time('Which algorithm is fastest', by_agents=by_agents)}; {name} is what libraries run"
+        )
     if ratio is None:
         return f"Keep {name}: nothing is surely faster"
     return f"Use this plan: {ratio:.1f}x as fast as {baseline}, predicted and not yet measured"
 
 
-def two_level_headline(plan: SchedulePlan, time_s: float | None) -> str:
+def two_level_headline(plan: SchedulePlan, time_s: float | None, *, by_agents: bool = True) -> str:
     """``time_s``: of the plan's buffer, as predicted; None where it is not known."""
     if len(plan.groups) < 2 or all(len(group) == 1 for group in plan.groups):
         return (
             "Two levels gain nothing here, for the map has no groups to use: netprobe plan auto looks further"
         )
     if time_s is None or plan.size_bytes is None:
-        return f"How long this plan takes {UNKNOWN_TIME}"
+        return unknown_time("How long this plan takes", by_agents=by_agents)
     return f"{size_text(plan.size_bytes)} take {seconds_text(time_s)} by this plan, predicted and not yet measured"
 
 
@@ -128,14 +179,14 @@ def schedule_headline(
     return f"{text}, {found.summary()}, {UNCHECKED if unchecked else 'predicted'}"
 
 
-def ds_sync_headline(plan: DsSyncPlan) -> str:
+def ds_sync_headline(plan: DsSyncPlan, *, by_agents: bool = True) -> str:
     """Whether averages in groups pay, against the quicker of the two all-reduces that the plan has times of."""
     if plan.pattern_length == 1:
         return "DS-Sync gains nothing here: every iteration averages all hosts"
     known = ((plan.all_reduce_s, RING_OF_GROUPS), (plan.hierarchical_s, "a hierarchical all-reduce"))
     others = [(time, name) for time, name in known if time]
     if not plan.predicted_s or not others:
-        return f"What DS-Sync gains {UNKNOWN_TIME}"
+        return unknown_time("What DS-Sync gains", by_agents=by_agents)
     time_s, name = min(others)
     ratio = time_s / plan.predicted_s
     if ratio <= 1.02:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 from netprobe.cli.options.documents import MapArgument, load_capacity
@@ -12,7 +13,15 @@ from netprobe.cli.options.schedules import (
     SizeOption,
     tried_rows,
 )
-from netprobe.cli.output import ForceOption, JsonOption, Output, QuietOption, SeedOption, VerboseOption
+from netprobe.cli.output import (
+    ForceOption,
+    JsonOption,
+    Output,
+    QuietOption,
+    SeedOption,
+    VerboseOption,
+    next_lines,
+)
 from netprobe.cli.progress import working
 
 
@@ -59,21 +68,21 @@ def choose(
         output.say(TriedTable(planned.plan.candidates, timed=planned.decides, all_rows=verbose), "")
         output.say(schedule_text(planned.plan), *ranges_text(planned.plan.ranges))
         output.say(*unknown_text(planned.unknown), f"wrote {path}")
-        output.say(f"{_headline(planned)}.")
+        if not planned.decides:
+            # What the map does support: an order by latency; and what would tell, where there is somebody to ask.
+            where = shlex.quote(str(map_file.parent))
+            more = [f"netprobe capacity {where}"] if document.by_agents else []
+            output.say(*next_lines(f"netprobe plan order {shlex.quote(str(map_file))}", *more))
+        output.say(f"{_headline(planned, by_agents=document.by_agents)}.")
     output.document(path, **_summary(planned, request.size_bytes))
     return 0
 
 
-def _headline(planned: Any) -> str:
+def _headline(planned: Any, *, by_agents: bool) -> str:
     from netprobe.report.headline import auto_headline
 
-    decision = planned.decision
-    found = {one.candidate: one.prediction for one in planned.tried}
-    own, base = found.get(decision.candidate), found.get(decision.baseline)
-    ratio = None
-    if decision.reason == "faster" and own is not None and base is not None and own.time_s:
-        ratio = base.time_s / own.time_s
-    return auto_headline(decision.candidate.label, decision.baseline.label, ratio, decides=planned.decides)
+    own, base = planned.decision.candidate.label, planned.decision.baseline.label
+    return auto_headline(own, base, planned.ratio, decides=planned.decides, by_agents=by_agents)
 
 
 def _summary(planned: Any, size_bytes: int) -> dict[str, Any]:

@@ -59,6 +59,8 @@ def ds_sync(
         from netprobe.report.headline import ds_sync_headline
         from netprobe.report.schedule import pattern_lines
 
-        output.say(*pattern_lines(plan), f"wrote {path}", f"{ds_sync_headline(plan)}.")
+        output.say(
+            *pattern_lines(plan), f"wrote {path}", f"{ds_sync_headline(plan, by_agents=document.by_agents)}."
+        )
     output.document(path)
     return 0

@@ -88,6 +88,7 @@ def two_level(
 
         output.say(schedule_text(planned.plan), *unknown_text(planned.unknown), f"wrote {path}")
         chosen = planned.tried[0].prediction if planned.decides and planned.tried else None
-        output.say(f"{two_level_headline(planned.plan, None if chosen is None else chosen.time_s)}.")
+        time_s = None if chosen is None else chosen.time_s
+        output.say(f"{two_level_headline(planned.plan, time_s, by_agents=document.by_agents)}.")
     output.document(path, tried=tried_rows(planned.tried, request.size_bytes), unknown=list(planned.unknown))
     return 0

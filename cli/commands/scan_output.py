@@ -45,7 +45,7 @@ def show_chain(chain: Chain, output: Output, shown: Container[str] = ()) -> None
     if chain.plan is not None:
         output.say(terminal.order_text(chain.plan, detail=output.verbose))
     if chain.schedule is not None:
-        output.say(f"all-reduce by netprobe plan auto: {chain.schedule}")
+        output.say(f"all-reduce by netprobe plan auto: {chain.schedule.text}")
     if chain.score is not None:
         from netprobe.core.units import count
 
@@ -61,9 +61,9 @@ def show_chain(chain: Chain, output: Output, shown: Container[str] = ()) -> None
     if chain.exported is not None and chain.exported.command is not None and chain.exported.hint:
         output.say(f"      ({chain.exported.hint})")
     if chain.map is not None:
-        from netprobe.report.headline import headline
+        from netprobe.report.headline import chain_headline
 
-        output.say(f"{headline(chain.map, chain.plan, chain.verify)}.")
+        output.say(f"{chain_headline(chain.map, chain.plan, chain.verify, chain.schedule)}.")
 
 
 def written(chain: Chain) -> list[str]:
@@ -78,6 +78,8 @@ def next_commands(chain: Chain) -> list[str]:
     if chain.scan.status != "ok" and chain.score is None:
         # What is missing, when its cause is mended.
         commands.append(f"netprobe scan --resume --out {folder}")
+    if chain.capacity is not None and chain.score is None and chain.schedule is not None:
+        commands.append(f"netprobe plan auto {folder}")
     if chain.plan is not None and chain.verify is None and chain.score is None:
         via = "" if chain.via in (None, "ssh") else f" --via {shlex.quote(chain.via)}"
         commands.append(f"netprobe verify {folder}{via}")
@@ -122,7 +124,7 @@ def summary(chain: Chain) -> dict[str, Any]:
     if chain.plan is not None:
         data |= plan_summary(chain.plan)
     if chain.schedule is not None:
-        data["schedule"] = chain.schedule
+        data["schedule"] = chain.schedule.text
     if chain.exported is not None:
         data["command"] = chain.exported.command
     if chain.verify is not None:

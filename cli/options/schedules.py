@@ -36,7 +36,7 @@ def chunk_bytes_of(text: str) -> int | None:
 
     if text == "auto":
         return None
-    return CHUNK_BYTES if text == "64KB" else parse_size_bytes(text)
+    return CHUNK_BYTES if text == "64KB" else parse_size_bytes(text, "--chunk", least=1)
 
 
 def tried_rows(tried: Any, size_bytes: int) -> list[dict[str, Any]]:

@@ -212,6 +212,11 @@ class Map(Document):
         return self.layers.named()[self.grouped_by].distance
 
     @property
+    def by_agents(self) -> bool:
+        """Whether agents measured its scan, and can measure more; a matrix that was imported has nobody to ask."""
+        return any(host.agent is not None for host in self.hosts)
+
+    @property
     def is_directed(self) -> bool:
         """Whether a layer's distances depend on the direction."""
         return DIRECTED in self.requires

@@ -69,6 +69,15 @@ class AutoPlanned:
     unknown: tuple[str, ...]
     decides: bool
 
+    @property
+    def ratio(self) -> float | None:
+        """How many times as fast the choice is as the baseline; None where nothing is surely faster."""
+        found = {one.candidate: one.prediction for one in self.tried}
+        own, base = found.get(self.decision.candidate), found.get(self.decision.baseline)
+        if self.decision.reason != "faster" or own is None or base is None or not own.time_s:
+            return None
+        return base.time_s / own.time_s
+
 
 DEFAULT = AutoRequest()
 
@@ -122,8 +131,23 @@ def plan_auto(map_: Map, request: AutoRequest = DEFAULT, *, capacity: Capacity |
     )
 
 
-def advised_schedule(map_: Map, capacity: Capacity, found: OrderPlan, *, seed: int = 0) -> str | None:
-    """A line on the fastest all-reduce of SIZE_BYTES; no order is searched besides that of ``found``.
+@dataclass(frozen=True, kw_only=True)
+class AdvisedSchedule:
+    """What a scan with capacities says of schedules at its end.
+
+    ``text``: the advice; ``label`` is ``ratio`` times as fast as ``baseline``, None where nothing is surely faster.
+    """
+
+    text: str
+    label: str
+    baseline: str
+    ratio: float | None
+
+
+def advised_schedule(
+    map_: Map, capacity: Capacity, found: OrderPlan, *, seed: int = 0
+) -> AdvisedSchedule | None:
+    """The fastest all-reduce of SIZE_BYTES; no order is searched besides that of ``found``.
 
     None without an answer, and beyond MOST_ADVISED hosts, where it would take longer than a user waits.
     """
@@ -131,9 +155,15 @@ def advised_schedule(map_: Map, capacity: Capacity, found: OrderPlan, *, seed: i
         return None
     try:
         request = AutoRequest(hosts=found.hosts, ranges=False, orders={"found": found.order}, seed=seed)
-        return plan_auto(map_, request, capacity=capacity).plan.advice
+        planned = plan_auto(map_, request, capacity=capacity)
     except InputError:
         return None
+    return AdvisedSchedule(
+        text=planned.plan.advice or "",
+        label=planned.decision.candidate.label,
+        baseline=planned.decision.baseline.label,
+        ratio=planned.ratio,
+    )
 
 
 def _candidates(
@@ -208,7 +238,8 @@ def _reason(known: KnownNetwork, decision: Decision, tried: Sequence[Tried]) -> 
     if not known.decides(decision.size_bytes):
         return (
             f"what is fastest for {size} is not known: {LATENCIES_ALONE}; {label} is written, "
-            "which is not a choice but what libraries run for large buffers"
+            "which is not a choice but what libraries run for large buffers; netprobe plan order looks for an order of "
+            "ranks with less latency"
         )
     assert own is not None and base is not None  # both were predicted
     took = f"{seconds_text(own.time_s)} for {size} by {known.basis}{range_text(own)}"

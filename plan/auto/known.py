@@ -15,6 +15,8 @@ from netprobe.core.errors import InputError
 from netprobe.plan.order.link_costs import links_of
 from netprobe.plan.simulate.network import LEAST_BYTES_PER_S, Network, network_of
 
+_MEASURED = "netprobe scan --measure rtt,goodput; netprobe capacity"
+_IMPORTED = "netprobe scan measures them on the hosts; what was imported has latencies alone"
 NAMED = 4
 """Resources that are named in one line."""
 
@@ -58,7 +60,7 @@ def known_network(map_: Map, hosts: Sequence[str], capacity: Capacity | None = N
             basis="latency",
             unknown=(
                 f"how long bytes take: a buffer above {PACKET_BYTES} B needs goodput or capacities "
-                "(netprobe scan --measure rtt,goodput; netprobe capacity)",
+                f"({_MEASURED if map_.by_agents else _IMPORTED})",
             ),
         )
     network = _by_goodput(hosts, alpha, stream, ids)

@@ -22,7 +22,6 @@ BOTH_DIRECTIONS = "both_ways"
 MAX_SECONDS = 600.0
 MIN_SECONDS = 0.1
 MAX_STREAMS = 64
-MAX_SIZE_BYTES = 10**12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,12 +54,9 @@ class GoodputSize:
     text: str
 
 
-def parse_size(text: str) -> GoodputSize:
-    """``1MB``, ``64KiB``, ``1.5GB``. Raises InputError."""
-    size = parse_size_bytes(text)
-    if not 1 <= size <= MAX_SIZE_BYTES:
-        raise InputError(f"size {text!r}: 1 B to {MAX_SIZE_BYTES // 10**9} GB are allowed")
-    return GoodputSize(bytes=size, text=text)
+def parse_size(text: str, name: str = "--size") -> GoodputSize:
+    """``1MB``, ``64KiB``, ``1.5GB``; ``name`` is the option that it was given with. Raises InputError."""
+    return GoodputSize(bytes=parse_size_bytes(text, name, least=1), text=text)
 
 
 def parse_sizes(text: str | None) -> list[GoodputSize | None]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from netprobe.cli.entry import run
 from netprobe.core.documents.capacity import Capacity
-from netprobe.core.documents.document import canonical_sha256, load_document
+from netprobe.core.documents.document import canonical_sha256, load_document, write_document
 from netprobe.core.documents.map import Map
+from netprobe.core.documents.scan import Agent
 from netprobe.core.documents.schedule_plan import SchedulePlan
 from netprobe.pipeline import files
 from netprobe.plan import load_plan
@@ -115,7 +117,9 @@ def test_latencies_alone_cannot_tell(folder: Path, capsys: pytest.CaptureFixture
     [
         (["one.json"], "two hosts at least are needed"),
         (["map.json", "--size", "2GB"], "1 B to 1 GB can be planned"),
-        (["map.json", "--size", "-1"], "a number and one of"),
+        (["map.json", "--size", "-1"], "--size '-1' is negative: 1 B to 1000 GB are allowed"),
+        (["map.json", "--size", "1e30"], "--size '1e30' is too large: at most 1000 GB are allowed"),
+        (["map.json", "--size", "2e6"], "--size '2e6' has no unit, one of B, kB"),
         (["map.json", "--capacity", "missing.json"], "the capacity of tx:h1 was not measured"),
         (["map.json", "--capacity", "other.json"], "its hosts differ from those of the map"),
         (["none.json"], "no such document"),
@@ -172,3 +176,58 @@ def test_a_file_named_none_is_a_file(folder: Path, capsys: pytest.CaptureFixture
     (folder / "none").write_bytes((folder / "other.json").read_bytes())
     assert run(["plan", "auto", "map.json", "--capacity", "none"]) == 2
     assert "its hosts differ from those of the map" in capsys.readouterr().err
+
+
+def test_a_map_of_latencies_alone_goes_on_with_an_order_and_names_capacity_where_hosts_can_be_asked(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["plan", "auto", "map.json"]) == 0
+    imported = capsys.readouterr().out
+    assert "netprobe plan order looks for an order of ranks with less latency" in imported
+    assert "next: netprobe plan order map.json" in imported and "netprobe capacity" not in imported
+    map_ = load_document(Map, folder / "map.json")
+    agent = Agent(version="0.1", python="3.11.2", hostname="h", kernel="6.1")
+    hosts = [host.model_copy(update={"agent": agent}) for host in map_.hosts]
+    files.save(map_.model_copy(update={"hosts": hosts}), folder / "map2.json")
+    assert run(["plan", "auto", "map2.json", "--force"]) == 0
+    scanned = capsys.readouterr().out
+    assert "next: netprobe plan order map2.json\n      netprobe capacity ." in scanned
+    assert "is not known without capacities: netprobe capacity measures them" in scanned
+
+
+@pytest.mark.parametrize(("kind", "fits"), [("auto", "export schedule"), ("ds-sync", "netprobe show")])
+def test_a_plan_that_its_folder_did_not_take_goes_on_with_a_command_that_reads_it(
+    kind: str,
+    fits: str,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    real = write_document
+
+    def full(document: Any, path: Path) -> None:
+        if path.name == "out.json" and path.parent == Path():
+            raise OSError(28, "No space left on device")
+        real(document, path)
+
+    monkeypatch.setattr(files, "write_document", full)
+    assert run(["plan", kind, "map.json", "--out", "out.json"]) == 2
+    said = capsys.readouterr().err
+    assert f"go on with netprobe {fits.removeprefix('netprobe ')}" in said
+    kept = said.partition("is kept in ")[2].partition(": go on")[0]
+    command = ["show", kept] if kind == "ds-sync" else ["export", "schedule", kept]
+    assert run(command) == 0
+
+
+def test_an_exported_schedule_is_answered_with_the_plan_it_came_from(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["plan", "auto", "map.json", "-q"]) == 0
+    for name in ("json", "msccl"):
+        assert run(["export", "schedule", "plan.json", "--format", name, "--out", f"out.{name}", "-q"]) == 0
+        capsys.readouterr()
+        assert run(["verify", f"out.{name}"]) == 2
+        said = capsys.readouterr().err
+        assert "give the plan that it was exported from" in said and "scan's folder" not in said

@@ -137,7 +137,7 @@ def test_pairs_with_one_reading_cannot_judge(tmp_path: Path) -> None:
     [
         (["--algorithm", "star"], "no algorithm 'star': known are ring, chunked-ring, halving-doubling"),
         (["--algorithm", "bcube", "--objective", "bottleneck"], "only for the algorithm ring"),
-        (["--size", "much"], "size 'much': a number and one of"),
+        (["--size", "much"], "--size 'much': a number and one of"),
         (["--size", "0MB"], "size"),
         (["--time", "-1"], "a time of -1 s"),
         (["--exact", "1"], "its own solver proves small rings"),

@@ -345,8 +345,12 @@ def test_a_dry_run_says_what_goodput_and_capacity_would_cost(
 def test_what_comes_next_after_a_partial_scan_is_resuming_it(status: str, named: bool) -> None:
     chain: Any = SimpleNamespace(
         folder=Path("my scans"), scan=SimpleNamespace(status=status), plan=object(), verify=None, score=None,
-        exported=None, via=None,
+        exported=None, via=None, capacity=None, schedule=None,
     )  # fmt: skip
+    assert not any("plan auto" in command for command in next_commands(chain))
+    chain.capacity = chain.schedule = object()
+    assert "netprobe plan auto 'my scans'" in next_commands(chain)[:3]
+    chain.capacity = chain.schedule = None
     commands = next_commands(chain)
     assert ("netprobe scan --resume --out 'my scans'" in commands) == named
     assert commands[0] == f"netprobe export hostfile {Path('my scans') / 'plan.json'}"

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from netprobe.core.errors import InputError
 from netprobe.core.units import (
+    MOST_BYTES,
     UNITS,
     count,
     exact_delay_text,
@@ -116,11 +117,34 @@ def test_sizes_have_decimal_and_binary_units() -> None:
         ("100mb", "such as 100MB$"),
         ("1.5gib", "such as 1.5GiB$"),
         ("7x", "100MB$"),
+        ("-1", "is negative: 0 B to 1000 GB are allowed$"),
+        ("-2.5kB", "is negative"),
+        ("1e30", "is too large: at most 1000 GB are allowed$"),
+        ("99999999999999999999", "is too large"),
+        ("5000GB", "is too large"),
+        ("1e400GiB", "is too large"),
+        ("2e6", "has no unit, one of B, kB"),
+        ("1 MB", "such as 1MB$"),
+        ("9" * 5000, "^size '9{64}' is too large"),
     ],
 )
 def test_a_size_that_is_nearly_right_is_answered_with_the_right_one(text: str, says: str) -> None:
     with pytest.raises(InputError, match=says):
         parse_size_bytes(text)
+
+
+@given(
+    st.text(max_size=80) | st.from_regex(r"[-+]?[0-9.]{0,20}(e[0-9]{1,3})?\s?[a-zA-Z]{0,3}", fullmatch=True)
+)
+def test_any_size_is_read_within_its_limits_or_refused_in_one_short_line(text: str) -> None:
+    try:
+        assert 1 <= parse_size_bytes(text, "--chunk", least=1) <= MOST_BYTES
+    except InputError as error:
+        said = str(error)
+        assert said.startswith("--chunk ") and len(said) < 500 and "\n" not in said
+        # What a message suggests is taken.
+        if "such as " in said:
+            assert parse_size_bytes(said.rpartition("such as ")[2], least=1) > 0
 
 
 def test_what_is_estimated_has_two_digits() -> None:

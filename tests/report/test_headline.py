@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from netprobe.core.documents.verify import Verify
 from netprobe.report.headline import (
     auto_headline,
     capacity_headline,
+    chain_headline,
     ds_sync_headline,
     headline,
     in_words,
@@ -123,3 +125,28 @@ def test_the_original_order_is_called_so_and_not_by_the_word_of_documents() -> N
     verify = run_of("faster", 3.1, 2.9, 3.3)
     assert "speed-up against the original order: 3.10x" in verify_text(verify)
     assert list(order_table(verify).columns[0].cells)[:2] == ["proposed", "original"]
+
+
+@dataclass(frozen=True)
+class _Advised:
+    ratio: float | None
+    label: str = "2lha in the original order"
+    baseline: str = "chunked-ring in the original order"
+
+
+def test_a_scan_ends_with_the_larger_gain_and_what_it_rests_on() -> None:
+    plan = load_document(OrderPlan, GOLDEN / "plan-1.1.json").model_copy(
+        update={"cost_s": 1.0, "cost_given_s": 1.6, "held_out": None, "kept_given": None}
+    )
+    order = "Use this order: 1.6x less by the map, not yet measured"
+    assert chain_headline(None, plan, None, None) == order
+    for less in (None, 1.0, 1.5):
+        assert chain_headline(None, plan, None, _Advised(less)) == order
+    said = chain_headline(None, plan, None, _Advised(3.24))
+    assert said.startswith(
+        "Use 2lha in the original order for an all-reduce run by netprobe: 3.2x as fast as"
+    )
+    assert "by the measured capacities, predicted (netprobe plan auto writes it)" in said
+    assert said.endswith(f"For a job's own collectives: {order}")
+    # What ran on the wire is the gain of the order then.
+    assert "3.2x as fast" not in chain_headline(None, plan, run_of("faster", 3.5, 3.4, 3.6), _Advised(3.24))

@@ -191,14 +191,18 @@ def test_a_scan_is_advised_up_to_64_hosts_and_without_a_search(monkeypatch: pyte
 
     def planned(map_: Any, request: Any, *, capacity: Any) -> Any:
         asked.append((map_, request, capacity))
-        return SimpleNamespace(plan=SimpleNamespace(advice="said"))
+        decision = SimpleNamespace(
+            candidate=SimpleNamespace(label="one"), baseline=SimpleNamespace(label="two")
+        )
+        return SimpleNamespace(plan=SimpleNamespace(advice="said"), decision=decision, ratio=2.0)
 
     monkeypatch.setattr(auto, "plan_auto", planned)
 
     def found(count: int) -> Any:
         return SimpleNamespace(order=[f"h{i}" for i in range(count)], hosts=["hosts"])
 
-    assert [auto.advised_schedule(MAP, CAPACITY, found(n), seed=3) for n in (1, 2, 64, 65)] == [
+    said = [auto.advised_schedule(MAP, CAPACITY, found(n), seed=3) for n in (1, 2, 64, 65)]
+    assert [None if one is None else one.text for one in said] == [
         None,
         "said",
         "said",

@@ -71,7 +71,8 @@ def test_a_scan_is_advised_where_all_was_measured() -> None:
     map_ = made_map([2, 2, 2], seed=1)
     order = plan_order(map_)
     said = advised_schedule(map_, made_capacity(map_, uplink=5e7), order)
-    assert said is not None and "x as fast as" in said and "for 100 MB by capacity" in said
+    assert said is not None and "x as fast as" in said.text and "for 100 MB by capacity" in said.text
+    assert said.ratio is not None and f"{said.ratio:.2f}x as fast as {said.baseline}" in said.text
     assert advised_schedule(map_, made_capacity(map_, rates={"tx:h0": None}), order) is None
 
 

@@ -42,7 +42,7 @@ def test_the_phases_are_the_measurements_in_turn() -> None:
         ("rtt,path", {"trace": "mtr"}, "--trace 'mtr' is not one of udp, scapy"),
         ("rtt", {"size": "1MB", "streams": "2"}, "--size and --streams are of goodput"),
         ("rtt,goodput", {"goodput": "udp"}, "'udp' is not one of auto, iperf3, tcp"),
-        ("rtt,goodput", {"size": "1 parsec"}, "size '1 parsec': a number and one of B, kB"),
+        ("rtt,goodput", {"size": "1 parsec"}, "--size '1 parsec': a number and one of B, kB"),
         ("rtt,goodput", {"streams": "0"}, "streams '0': whole numbers from 1 to 64"),
     ],
 )
