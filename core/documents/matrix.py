@@ -32,6 +32,10 @@ _QUICK = 1
 # Where it leaves more than this share of a sample it is not done: a map of a large fleet would wait for it.
 _SAMPLE_BYTES, _LEAST_SHRINKING = 1 << 16, 0.85
 _NPY_HEADER_LIMIT = 1 << 16
+MOST_BYTES = 1 << 31
+"""Of one array in a side file, unpacked: a matrix of 16,384 hosts. A small file may unpack to any size."""
+_LONGEST_NAME, _SHOWN = 255, 80
+"""Of a file's name: bytes that file systems take, and characters that a message shows."""
 # How near to a tie a scaled number is left to its decimal text.
 _NEAR_TIE = 1e-5
 _DIGESTS: dict[int, tuple[weakref.ref[NDArray[Any]], str]] = {}
@@ -129,9 +133,9 @@ def load_array(folder: Path, reference: dict[str, Any]) -> NDArray[Any]:
     if not isinstance(name, str) or not isinstance(key, str):
         raise ValueError("a matrix reference needs npz and key")
     if Path(name).name != name or name in ("", ".", ".."):
-        raise ValueError(f"side file {name!r} is not a plain file name in the document's folder")
-    if not (folder / name).exists():
-        raise ValueError(f"side file {name!r} is missing from the document's folder")
+        raise ValueError(f"side file {name[:_SHOWN]!r} is not a plain file name in the document's folder")
+    if len(name.encode(errors="replace")) > _LONGEST_NAME or not (folder / name).exists():
+        raise ValueError(f"side file {name[:_SHOWN]!r} is missing from the document's folder")
     if not (folder / name).is_file():
         raise ValueError(f"side file {name!r} is not a regular file")
     try:
@@ -159,6 +163,8 @@ def _read_array(entry: IO[bytes], size: int, shape: object) -> NDArray[Any]:
     if fortran or kind.hasobject or kind.kind not in "iuf" or list(found) != shape:
         raise ValueError(f"an array of shape {found} and type {kind}, not {shape}")
     count = math.prod(found)
+    if count * kind.itemsize > MOST_BYTES:
+        raise ValueError(f"an array of shape {found}, larger than {MOST_BYTES} bytes")
     if size > count * kind.itemsize + _NPY_HEADER_LIMIT:
         raise ValueError(f"{size} bytes for {count} numbers")
     content = entry.read(count * kind.itemsize + 1)

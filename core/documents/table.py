@@ -15,6 +15,9 @@ IntTable = NDArray[np.int64]
 INLINE_ROWS = 4096
 MOST_ROWS = 1 << 23
 MOST_COLUMNS = 16
+MOST_CELLS = 1 << 25
+"""Of all tables of a document in its side file: more than twice those of the largest schedule that can be proved."""
+_READ = "table_cells"
 LARGEST = 1 << 53
 """Whole numbers that every reader of JSON keeps."""
 
@@ -24,9 +27,12 @@ def _validate(value: Any, info: ValidationInfo) -> IntTable:
         context = info.context or {}
         if "folder" not in context:
             raise ValueError("table is in a side file, and no folder was given to find it in")
+        _count(value.get("shape"), context)
         loaded = load_array(context["folder"], value)
         if loaded.dtype.kind not in "iu":
             raise ValueError("table in the side file is not one of whole numbers")
+        if loaded.size and int(loaded.max()) > LARGEST:
+            raise ValueError(f"table has a number beyond {LARGEST}")  # 64 bits with a sign may not hold it
         array = loaded.astype(np.int64)
     elif isinstance(value, np.ndarray):
         array = value.astype(np.int64)
@@ -40,6 +46,24 @@ def _validate(value: Any, info: ValidationInfo) -> IntTable:
         raise ValueError(f"table has a number beyond {LARGEST}")
     array.flags.writeable = False
     return array
+
+
+def _count(shape: object, context: dict[str, Any]) -> None:
+    """Refuse a table in a side file before it is unpacked where it, or all of a document together, are too large.
+
+    A few kilobytes unpack to gigabytes, and each of many tables may be the same array again.
+    """
+    if not (
+        isinstance(shape, list) and len(shape) == 2 and {int}.issuperset(map(type, shape)) and min(shape) >= 0
+    ):
+        raise ValueError(f"table in a side file of shape {repr(shape)[:60]}: rows and columns are needed")
+    rows, columns = shape
+    context[_READ] = context.get(_READ, 0) + rows * columns
+    if rows > MOST_ROWS or columns > MOST_COLUMNS or context[_READ] > MOST_CELLS:
+        raise ValueError(
+            f"table of shape {repr(shape)[:60]}: at most {MOST_ROWS} rows of {MOST_COLUMNS}, and {MOST_CELLS} cells "
+            "of all tables together are allowed"
+        )
 
 
 def _from_rows(value: Any) -> IntTable:
