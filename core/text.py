@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 MAX_LINE_SHOWN = 400
+LONGEST_LISTED = 120
+"""Characters of one of several names in a sentence."""
 
 
 def printable(text: str, *, instead: str = "?", keep: str = "") -> str:
@@ -23,10 +25,18 @@ def one_line(text: str, limit: int = MAX_LINE_SHOWN) -> str:
     return " ".join(printable(text[: 8 * limit], instead=" ").split())[:limit]
 
 
+def short(name: str, most: int = 60) -> str:
+    """``name``, its middle left out where it is longer than ``most`` characters: both of its ends tell names apart."""
+    if len(name) <= most:
+        return name
+    left = (most - 2) // 2
+    return f"{name[: most - 2 - left]}..{name[len(name) - left :]}"
+
+
 def listed(names: Sequence[str], most: int = 4) -> str:
-    """``a, b, c, d and 3 more``: the first of them, and how many the others are."""
+    """``a, b, c, d and 3 more``: the first of them, long ones shortened, and how many the others are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    return ", ".join(short(name, LONGEST_LISTED) for name in names[:most]) + more
 
 
 def meant(word: str, known: Iterable[str], *, others: Mapping[str, str] | None = None) -> str:

@@ -14,7 +14,7 @@ from netprobe.core.documents.matrix import FloatMatrix, empty_matrix
 from netprobe.core.documents.scan import Measurement, RttStatistics, Scan, ScannedHost, VisitTable
 from netprobe.core.errors import HostsError, InputError, NothingMeasuredError
 from netprobe.core.hosts import Host, check_hosts, make_host
-from netprobe.core.text import listed
+from netprobe.core.text import listed, short
 from netprobe.core.units import Unit, count, unit_named
 from netprobe.formats.matrix import ForeignMatrix, ReadOptions, read_matrix
 from netprobe.formats.matrix.names import host_names
@@ -89,7 +89,7 @@ def import_matrix(path: Path, *, options: ImportOptions | None = None) -> Scan:
         },
     )
     if renamed:
-        shown = listed([f"{old!r} is {new}" for new, old in renamed.items()], 3)
+        shown = listed([f"{short(old, 40)!r} is {short(new, 40)}" for new, old in renamed.items()], 3)
         warnings.append(
             f"names that no host can have were changed: {shown} (measurements[0].parameters.names_as_given)"
         )
@@ -185,7 +185,7 @@ def _check_values(values: FloatMatrix, unit: Unit, hosts: Sequence[Host]) -> lis
     rows, columns = np.nonzero((values < low) | (values > high))
     what = "a round trip" if unit.quantity == "rtt" else "a goodput"
     if len(rows):
-        src, dst = hosts[rows[0]].name, hosts[columns[0]].name
+        src, dst = short(hosts[rows[0]].name), short(hosts[columns[0]].name)
         value, shown = values[rows[0], columns[0]], "s" if unit.quantity == "rtt" else "B/s"
         raise InputError(
             f"the reading from {src!r} to {dst!r} is {value:.3g} {shown}, which is not {what}: "
@@ -206,7 +206,7 @@ def _one_direction_only(values: FloatMatrix, hosts: Sequence[Host]) -> list[str]
     links = np.argwhere(there & ~there.T)
     if not len(links):
         return []
-    first = ", ".join(f"{hosts[src].name} to {hosts[dst].name}" for src, dst in links[:3])
+    first = ", ".join(f"{short(hosts[src].name)} to {short(hosts[dst].name)}" for src, dst in links[:3])
     shown = f"{first} .." if len(links) > 3 else first
     return [
         f"{count(len(links), 'pair')} with a reading in one direction only ({shown}): it counts for both, which is "

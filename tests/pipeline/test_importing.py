@@ -163,3 +163,11 @@ def test_a_map_of_an_imported_matrix_has_the_racks(tmp_path: Path) -> None:
     found = [group_of[host.name] for host in scan.hosts]
     assert adjusted_rand_index(rack_labels(racks), found) == 1.0
     assert plan_order(map_).crossings == 3
+
+
+def test_a_name_of_thousands_of_characters_is_no_warning_of_a_screenful(tmp_path: Path) -> None:
+    name = "a" * 5_000
+    file = tmp_path / "m.csv"
+    file.write_text(f",{name},b\n{name},0,1\nb,1,0\n")
+    scan = import_matrix(file, options=ImportOptions(unit="ms"))
+    assert scan.warnings and all(len(text) < 300 for text in scan.warnings)
