@@ -113,11 +113,11 @@ def scan(lab: Lab, folder: Path, measure: str) -> Fleet:
     )
 
 
-def planned_for(fleet: Fleet, algorithm: str, size: str) -> Names:
+def planned_for(fleet: Fleet, algorithm: str) -> Names:
     """netprobe's order for another algorithm than the ring, by the measured capacities."""
     path = fleet.folder / f"{algorithm}.json"
     argv = [sys.executable, "-m", "netprobe", "plan", "order", str(fleet.folder / "map.json")]
-    argv += ["--algorithm", algorithm, "--capacity", str(fleet.folder / "capacity.json"), "--size", size]
+    argv += ["--algorithm", algorithm, "--capacity", str(fleet.folder / "capacity.json")]
     subprocess.run([*argv, "--out", str(path), "--quiet"], check=True, timeout=170)
     return list(load_plan(path).order)  # type: ignore[attr-defined]
 
@@ -198,7 +198,7 @@ def ring_row(what: str, session: LibrarySession, fleet: Fleet, options: argparse
 
 def other_row(name: str, fleet: Fleet, options: argparse.Namespace) -> list[str]:
     """An algorithm of Open MPI's that is not a ring, in the order that is planned for it."""
-    fleet = replace(fleet, order=planned_for(fleet, MODELS[name], f"{options.size}B"))
+    fleet = replace(fleet, order=planned_for(fleet, MODELS[name]))
     orders = random_orders(fleet, options.other_orders, options.seed)
     with fleet.mpi().open(fleet.hosts, algorithm=name, start_timeout_s=120.0) as session:
         return [name, *summary(race(session, fleet, orders, options.size, 1))]
@@ -206,7 +206,7 @@ def other_row(name: str, fleet: Fleet, options: argparse.Namespace) -> list[str]
 
 def by_agents(fleet: Fleet, algorithm: str, options: argparse.Namespace) -> list[str]:
     """An algorithm run by netprobe's agents in the order planned for it, against random ones in turn."""
-    planned_for(fleet, algorithm, options.agents_size)
+    planned_for(fleet, algorithm)
     plan, capacity = fleet.folder / f"{algorithm}.json", fleet.folder / "capacity.json"
     argv = [sys.executable, "-m", "netprobe", "verify", str(plan), "--capacity", str(capacity), "--json"]
     argv += ["--via", fleet.lab.via_template, "--python", sys.executable, "--against", "random"]
