@@ -189,8 +189,8 @@ def _chosen(known: KnownNetwork, tried: Sequence[Tried], request: TwoLevelReques
     def time_s(one: Tried) -> float:
         return one.prediction.time_s if one.prediction is not None else float("inf")
 
-    first = tried[0].candidate.groups
-    own = min((one for one in tried if one.candidate.groups == first), key=time_s)
+    first = _name(tried[0])
+    own = min((one for one in tried if _name(one) == first), key=time_s)
     best = min(tried, key=time_s)
     groupings = {_name(one): min(time_s(two) for two in tried if _name(two) == _name(one)) for one in tried}
     if len(groupings) == 1:

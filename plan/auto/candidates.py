@@ -44,6 +44,9 @@ class Groups:
     name: str
     ranks: tuple[tuple[int, ...], ...]
     shares: MasterShares | None = None
+    others: MasterShares | None = None
+    """The shares in which the group of a slow host takes its part too, where they differ. Which are faster depends on
+    how many groups and chunks there are: both are tried."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +86,9 @@ class Candidate:
             sizes = sorted(map(len, self.groups.ranks))
             of = str(sizes[0]) if sizes[0] == sizes[-1] else f"{sizes[0]}-{sizes[-1]}"
             parts.append(f"{self.groups.name} {len(sizes)} of {of}")
+            shares = self.groups.shares
+            if shares is not None and min(shares.groups) == 0:
+                parts.append(f"no global masters in {shares.groups.count(0)}")
         if self.order_name != GIVEN:
             parts.append(f"{self.order_name} order" if self.order_name == "found" else self.order_name)
         if self.chunk_bytes is not None:
@@ -149,8 +155,16 @@ def two_level_candidates(
 ) -> list[Candidate]:
     """2LHA on ``groups`` with chunks of ``chunk_bytes``, or with each size worth trying (None).
 
-    Those are TUNED_BYTES as far as the buffer is larger (all for ``size_bytes`` None), and one chunk per host.
+    Those are TUNED_BYTES as far as the buffer is larger (all for ``size_bytes`` None), and one chunk per host. Where
+    ``groups`` have other shares too, each with both.
     """
+    if groups.others is not None:
+        apart = (replace(groups, others=None), replace(groups, shares=groups.others, others=None))
+        each = [
+            two_level_candidates(order, one, size_bytes, chunk_bytes=chunk_bytes, channels=channels)
+            for one in apart
+        ]
+        return [*each[0], *each[1]]
     base = Candidate(
         algorithm="2lha", order=tuple(order), groups=groups, chunk_bytes=chunk_bytes, channels=channels
     )
@@ -218,7 +232,10 @@ def with_shares(
             part = sum(host in set(members) for host in group.hosts) / len(group.hosts)
             total += part * min(known) if known and len(group.hosts) > 1 else math.inf
         uplinks.append(total if len(groups) > 1 else math.inf)
-    return Groups(name=name, ranks=ranks, shares=master_shares(ranks, own, uplinks, SHARES_SLACK))
+    shares, others = (
+        master_shares(ranks, own, uplinks, SHARES_SLACK, spares=spares) for spares in (True, False)
+    )
+    return Groups(name=name, ranks=ranks, shares=shares, others=None if others == shares else others)
 
 
 def distinct(

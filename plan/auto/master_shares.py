@@ -36,15 +36,20 @@ class MasterShares:
 
 
 def master_shares(
-    groups: Sequence[Sequence[int]], hosts: Sequence[float], uplinks: Sequence[float], slack: float = 0.0
+    groups: Sequence[Sequence[int]],
+    hosts: Sequence[float],
+    uplinks: Sequence[float],
+    slack: float = 0.0,
+    *,
+    spares: bool = True,
 ) -> MasterShares:
     """The shares for ``groups`` of ranks 0 to N - 1, whose hosts carry ``hosts`` (N,) and uplinks ``uplinks`` (G,).
 
     Capacities are bytes a second, above 0, inf for what never limits. Where links have room to spare, shares are in
     proportion to the sizes of groups, and equal inside them: ``slack`` counts as such room, a share of the least time.
     Links that are all as full as they can be wait for each other, and readings are not exact. A link that its own
-    sums fill gets no masters for all that: they would wait for it. Raises ValueError for a capacity that is not
-    above 0.
+    sums fill, or fill but for less than the slack adds, gets no masters for all that: they would wait for it. Without
+    ``spares`` its group takes its part as far as there is slack. Raises ValueError for a capacity that is not above 0.
     """
     own = [np.array([float(hosts[rank]) for rank in members]) for members in groups]
     links = np.array([float(up) for up in uplinks])
@@ -58,7 +63,9 @@ def master_shares(
     sizes = np.array([float(len(members)) for members in groups])
     rooms = [np.where(_room(rates, least) > _FULL, _room(rates, time), 0.0) for rates in own]
     most_of = _most_of_groups(own, links, time, rooms)
-    shares = _filled(np.where(_most_of_groups(own, links, least) > _FULL, most_of, 0.0), sizes)
+    if spares:
+        most_of = np.where(_spared(_most_of_groups(own, links, least), most_of), most_of, 0.0)
+    shares = _filled(most_of, sizes)
     made = [0.0] * sum(map(len, groups))
     crossing = len(groups) - 2
     for members, room, share in zip(groups, rooms, shares):
@@ -105,6 +112,18 @@ def _most_of_groups(
         else:
             made.append(1.0 if crossing <= 0 else min(1.0, max(room, 0.0) / crossing))
     return np.array(made)
+
+
+def _spared(room: Floats, wide: Floats) -> NDArray[np.bool_]:
+    """(G,) the groups that have room for global masters in the least time, and more than slack alone gives them.
+
+    ``room`` (G,) is the share that each can have in the least time, ``wide`` (G,) that with slack. Where a slow host's
+    own sums are what the least time is, a group that has room by an error of a reading only is as full as one that has
+    none: its masters would be waited for. Otherwise the others have not room enough for all masters in the least time,
+    and whatever has room at all is needed.
+    """
+    spared = room > np.maximum(_FULL, wide - np.maximum(room, 0.0))
+    return spared if float(room[spared].sum()) >= 1.0 else room > _FULL
 
 
 def _room(rates: Floats, time: float) -> Floats:

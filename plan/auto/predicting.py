@@ -124,7 +124,7 @@ def interval_of(
 
     ``time_s`` is that of `run_of`, where it is known; ``at_least_s`` a lower bound, and ``rough`` the seconds
     of `rough_s`, where they are. The ends are as far off it as those of rough runs are off a rough one: their errors
-    have the same sign. All are times what ``shares`` says (`shares_of`).
+    have the same sign. All but the low one, which is of even shares, are times what ``shares`` says (`shares_of`).
     """
     network = known.network
     shares = shares_of(known, candidate, size_bytes) if shares is None else shares
@@ -134,7 +134,7 @@ def interval_of(
     if network.certain:
         time_s = middle * shares.median
         ends = (time_s, time_s) if network.unevenness else None
-        return Interval(time_s=time_s, low_s=middle * shares.least, high_s=middle * shares.most, ends=ends)
+        return Interval(time_s=time_s, low_s=middle, high_s=middle * shares.most, ends=ends)
     least = middle if at_least_s is None else at_least_s
     if rough is None:
         full = not has_rough(candidate, size_bytes)
@@ -146,7 +146,7 @@ def interval_of(
     bounded = has_end(network, _job(candidate, size_bytes))
     return Interval(
         time_s=middle * shares.median,
-        low_s=min(fast, slow, middle) * shares.least,
+        low_s=min(fast, slow, middle),
         high_s=max(fast, slow, middle) * shares.most if bounded else None,
         ends=(fast * shares.median, slow * shares.median),
     )

@@ -141,17 +141,17 @@ def interval_s(network: Network, job: Job) -> tuple[float, float | None, float |
 
     The upper end of a resource that is only known to carry at least so much is unlimited, so that the low time is
     what its true capacity can at best give. None twice where every capacity is certain, and sharing even; the high time
-    alone is None where the job's bytes pass what has no lower end. All are times what `uneven_shares` says.
+    alone is None where the job's bytes pass what has no lower end. The first is times the median of `uneven_shares`,
+    the last times the most; the low time is that of even shares, since messages that are over long before a test of
+    the capacity is may still share evenly.
     """
     even = simulate(network, [job]).time_s
     shares = uneven_shares(network, job)
     middle = even * shares.median
     if network.certain:
-        return (
-            (middle, even * shares.least, even * shares.most) if network.unevenness else (middle, None, None)
-        )
+        return (middle, even, even * shares.most) if network.unevenness else (middle, None, None)
     ends = [simulate(one, [job]).time_s for one in (network.with_capacity(network.high), network.slowest())]
-    low, high = min(*ends, even) * shares.least, max(*ends, even) * shares.most
+    low, high = min(*ends, even), max(*ends, even) * shares.most
     return middle, low, high if has_end(network, job) else None
 
 
@@ -165,7 +165,6 @@ class Shares:
     """Times where connections share unevenly, over the time where they share evenly: of several draws."""
 
     median: float = 1.0
-    least: float = 1.0
     most: float = 1.0
 
 
@@ -186,8 +185,7 @@ def uneven_shares(network: Network, job: Job) -> Shares:
     found = sorted(
         simulate(network, [coarse], merge_s=merge_s, draw=draw).time_s / even for draw in range(DRAWS)
     )
-    low, middle, high = (max(1.0, one) for one in (found[0], found[len(found) // 2], found[-1]))
-    return Shares(median=middle, least=low, most=high)
+    return Shares(median=max(1.0, found[len(found) // 2]), most=max(1.0, found[-1]))
 
 
 def _unevenly(work: Work, unevenness: float, draw: int, number: int) -> Work:

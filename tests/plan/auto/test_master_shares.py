@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from netprobe.plan.auto.candidates import Candidate, with_shares
+from netprobe.plan.auto.candidates import Candidate, two_level_candidates, with_shares
 from netprobe.plan.auto.known import known_network
 from netprobe.plan.auto.master_shares import MasterShares, master_shares
 from netprobe.plan.schedule.builders.two_level import two_level
@@ -146,3 +146,47 @@ def test_unequal_racks_are_not_slower_by_their_capacities_than_without() -> None
         job = Job(schedule=own.schedule(100_000_000), order=hosts, size_bytes=100_000_000)
         found.append(simulate(network, [job]).time_s)
     assert found[0] <= found[1] * 1.02
+
+
+@pytest.mark.parametrize("read", [0.485, 0.5, 0.515])
+def test_a_slow_hosts_group_gets_no_masters_by_an_error_of_a_reading(read: float) -> None:
+    # One host at half the rate: its own sums fill it, so that its group would be waited for. That its rate is read 3 %
+    # too low leaves the others of its group room to be masters, and they are not to be.
+    groups = [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [12, 13, 14, 15]]
+    found = master_shares(groups, [read, *[1.0] * 15], [1.0] * 4, 0.05)
+    assert found.groups == pytest.approx([0.0, 1 / 3, 1 / 3, 1 / 3], abs=1e-6)
+
+
+def test_a_noisy_reading_of_a_slow_host_costs_a_schedule_little() -> None:
+    map_ = made_map([4, 4, 4, 4])
+    hosts = [host.name for host in map_.hosts]
+    groups = [list(group.hosts) for group in map_.groups]
+    slow: dict[str, float | None] = {f"{kind}:{hosts[0]}": HOST_BYTES_PER_S / 2 for kind in ("tx", "rx")}
+    took = []
+    true = made_capacity(map_, rates=slow)
+    network = known_network(map_, hosts, true).network
+    for error in (1.0, 0.97):
+        rates: dict[str, float | None] = dict.fromkeys(slow, HOST_BYTES_PER_S / 2 * error)
+        read = made_capacity(map_, rates=rates)
+        shares = with_shares("read", groups, hosts, read).shares
+        assert shares is not None
+        schedule = two_level([[hosts.index(one) for one in group] for group in groups], 16,
+                             weights=shares.hosts, group_weights=shares.groups)  # fmt: skip
+        took.append(simulate(network, [Job(schedule=schedule, order=hosts, size_bytes=1_000_000)]).time_s)
+    assert took[1] <= took[0] * 1.02
+
+
+def test_both_shares_of_a_slow_hosts_group_are_tried() -> None:
+    map_ = made_map([4, 4, 4, 4])
+    hosts = [host.name for host in map_.hosts]
+    racks = [list(group.hosts) for group in map_.groups]
+    slow: dict[str, float | None] = {f"{kind}:{hosts[0]}": HOST_BYTES_PER_S * 0.485 for kind in ("tx", "rx")}
+    groups = with_shares("natural", racks, hosts, made_capacity(map_, rates=slow))
+    made = two_level_candidates(hosts, groups, 1_000_000, chunk_bytes=1 << 16)
+    assert groups.shares is not None and groups.others is not None
+    assert [one.groups.shares for one in made if one.groups] == [groups.shares, groups.others]
+    assert min(groups.shares.groups) == 0 and min(groups.others.groups) > 0.2
+    assert len({one.schedule(1_000_000) for one in made}) == 2 and len(set(made)) == 2
+    assert ["no global masters in 1" in one.name for one in made] == [True, False]
+    # Without a slow host there is nothing to choose.
+    assert with_shares("natural", racks, hosts, made_capacity(map_)).others is None

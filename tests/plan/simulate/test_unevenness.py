@@ -59,10 +59,10 @@ def test_weighted_rates_are_those_of_as_many_flows_as_the_weight_says() -> None:
 def test_uneven_shares_cost_nothing_where_nothing_is_shared_and_time_where_all_wait_for_each_other() -> None:
     net = shared()
     ring = uneven_shares(net, job("chunked-ring"))
-    assert (ring.median, ring.least, ring.most) == (1.0, 1.0, 1.0)
+    assert (ring.median, ring.most) == (1.0, 1.0)
     exchange = uneven_shares(net, job("halving-doubling"))
     assert 1.02 < exchange.median < 1.6
-    assert 1.0 <= exchange.least <= exchange.median <= exchange.most
+    assert exchange.median <= exchange.most
     assert uneven_shares(net, job("halving-doubling")) == exchange
     slight = uneven_shares(shared(0.05), job("halving-doubling"))
     assert slight.median < exchange.median
@@ -80,10 +80,11 @@ def test_predictions_and_their_intervals_have_uneven_shares_in_them() -> None:
     even, shares = simulate(net, [exchange]).time_s, uneven_shares(net, exchange)
     time_s, low, high = interval_s(net, exchange)
     assert time_s == pytest.approx(even * shares.median) == predicted_s(net, exchange)
-    assert low == pytest.approx(even * shares.least) and high == pytest.approx(even * shares.most)
+    # Messages that are over long before a test of the capacity is may still share evenly.
+    assert low == pytest.approx(even) and high == pytest.approx(even * shares.most)
     wide = replace(net, high=net.capacity * 2, low=net.capacity / 2)
     _, low, high = interval_s(wide, exchange)
-    assert low is not None and high is not None and low < even and high > even * shares.most
+    assert low is not None and high is not None and low < 0.6 * even and high > even * shares.most
 
 
 def measured(rates: list[float], limited_by: LimitedBy, streams: int = 1) -> Capacity:
