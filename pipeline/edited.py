@@ -8,7 +8,6 @@ from netprobe.core.documents.document import schema_of
 from netprobe.core.documents.map import Map
 from netprobe.core.documents.plan import OrderPlan, Plan
 from netprobe.core.errors import DocumentError
-from netprobe.pipeline.planning.predicting import map_next_to
 
 MOST_CHECKED = 256
 """Hosts of a map against which orders are priced again: a look at a folder takes a second."""
@@ -30,7 +29,7 @@ def edits_of(plan: Plan, path: Path, map_: Map | None = None) -> list[str]:
         return []
     if isinstance(plan, OrderPlan):
         own = {parent.sha256 for parent in plan.parents}
-        beside = map_next_to(plan, path.parent) if map_ is None else map_
+        beside = _map_beside(plan, path) if map_ is None else map_
         if beside is not None and len(beside.hosts) <= MOST_CHECKED and beside.parent().sha256 in own:
             return _contradictions(plan, beside, path)
     if schema_of({"schema": plan.schema_}, source=str(path))[1:] < SEALED_SINCE:
@@ -39,6 +38,13 @@ def edits_of(plan: Plan, path: Path, map_: Map | None = None) -> list[str]:
         f"{path}: has no own_sha256, as after an edit on purpose: {_PROVED.get(plan.kind, 'it was read')}, and whether "
         "its figures and advice are of it cannot be told"
     ]
+
+
+def _map_beside(plan: OrderPlan, path: Path) -> Map | None:
+    """The map that the plan was made from, in its folder; what finds it is imported where it is needed only."""
+    from netprobe.pipeline.planning.predicting import map_next_to
+
+    return map_next_to(plan, path.parent)
 
 
 def _contradictions(plan: OrderPlan, map_: Map, path: Path) -> list[str]:

@@ -76,7 +76,7 @@ def test_odd_and_tiny_fleets_are_planned_and_exported(
     two_level = ["plan", "2lha", "map.json", "--size", "40MB", "--out", "plan.json", "--quiet", "--force"]
     assert run(two_level) == 0
     assert [run([*export, name]) for name in ("json", "svg", "msccl")] == [0, 0, 2]
-    least = re.search(r"chunks of (\d+ B)", capsys.readouterr().err)
+    least = re.search(r"--chunk (\d+B)", capsys.readouterr().err)
     assert least is not None
-    assert run([*two_level, "--chunk", least[1].replace(" ", "")]) == 0 and run([*export, "msccl"]) == 0
+    assert run([*two_level, "--chunk", least[1]]) == 0 and run([*export, "msccl"]) == 0
     run_msccl(read_msccl(Path("schedule.msccl.xml").read_text(encoding="utf-8")), seed=1)
