@@ -6,6 +6,9 @@
     batches.py      messages in batches of a step, as NCCL wants them
     faults.py       a rank that is lost: which one, told to the others
     world.py        which host each rank is on, compared with the plan
+    agreed.py       the plan, the ranks' hosts and a store that all ranks of an executor have
+    within.py       a call that may never return, waited for no longer than so long
+    keeper.py       which rank keeps the job's store
     traffic.py      bytes and waits of each link
     sockets.py      what the kernel knows of this process's connections
     talk.py         short messages between rank 0 and the others

@@ -44,6 +44,7 @@ def ddp_hook(
             raise InputError("there is no plan: give a plan document or its path")
         executor = Executor(plan, group, timeout_s=timeout_s)
         if not executor.collective.all_reduces:
+            executor.close()
             raise InputError(
                 f"the plan is not an all-reduce among all ranks: {executor.collective.schedule.name}"
             )

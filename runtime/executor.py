@@ -13,7 +13,7 @@ numbers). It is rounded in the tensor's own dtype at every addition, as Gloo's a
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from time import perf_counter
@@ -21,15 +21,17 @@ from typing import Any, Literal
 
 from netprobe.core.documents.plan import Plan
 from netprobe.core.errors import InputError, InternalError, NetprobeError, WrongWorldError
+from netprobe.runtime.agreed import agreed
 from netprobe.runtime.batches import Batches
 from netprobe.runtime.collective import Collective, collective_of
 from netprobe.runtime.faults import Faults
-from netprobe.runtime.lines import Lines, MessageError, meeting
+from netprobe.runtime.lines import Lines, MessageError
 from netprobe.runtime.tape import Settings, Tape, tape_of
 from netprobe.runtime.tensors import check_tensor
 from netprobe.runtime.traffic import Counting, Traffic
+from netprobe.runtime.within import checked_timeout
 from netprobe.runtime.worker import Worker
-from netprobe.runtime.world import check_reports, check_world, exchange, members_of, own_report
+from netprobe.runtime.world import members_of
 
 Operation = Literal["sum", "mean"]
 TAPES_KEPT = 64
@@ -98,16 +100,17 @@ class Executor:
 
         if not dist.is_initialized():
             raise InputError("there is no process group yet: call torch.distributed.init_process_group first")
+        timeout_s = checked_timeout(timeout_s)
         members, self.rank = members_of(group)
         self.collective: Collective
-        self.collective, store = _agreed(plan, members, self.rank, timeout_s)
+        self.collective, store, keeper = agreed(plan, members, self.rank, timeout_s)
         self._settings = settings or Settings()
         self._names = [host.name for host in self.collective.hosts]
         self._tapes: dict[tuple[int, int], Tape] = {}
         self._group = group
         self._batches = _batches(group, self.collective)
         ranks, channels = len(members), self.collective.program.channels
-        self._faults = Faults(self.rank, self._names, timeout_s, store)
+        self._faults = Faults(self.rank, self._names, timeout_s, store, keeper)
         self._lines = self._faults.opened(lambda: Lines(store, self.rank, ranks, channels, timeout_s))
         self._lock = threading.Lock()
         self._worker: Worker | None = None
@@ -139,8 +142,7 @@ class Executor:
         Elements that this rank is not owed hold nothing of use afterwards.
         """
         check_tensor(tensor, op, on_gpus=self._batches is not None)
-        if self._lost is not None:
-            raise self._lost
+        self._check_usable()
         if async_op and tensor.device.type == "cuda":
             # Nothing here waits for the GPU: the work is queued on the current stream.
             import torch
@@ -159,6 +161,7 @@ class Executor:
         """Send and receive all messages of a buffer of ``elements``, adding nothing up: what the wire alone takes."""
         import torch
 
+        self._check_usable()
         self.drain()
         flat = torch.zeros(elements, dtype=dtype or torch.float32)
         before = self.breakdown()
@@ -178,6 +181,7 @@ class Executor:
         All ranks do it between the same two collectives. Raises WrongWorldError, and InputError where it uses more
         channels.
         """
+        self._check_usable()
         made = collective_of(plan)
         if [host.name for host in made.hosts] != self._names:
             raise WrongWorldError("the new plan has other hosts, or another order: make another executor")
@@ -212,11 +216,13 @@ class Executor:
             except Exception as error:
                 self._lost = error if isinstance(error, NetprobeError) else InternalError(repr(error))
                 raise self._lost from None
+            except BaseException:
+                self._interrupted()
+                raise
             finally:
                 self._left = perf_counter()
 
-        if self._lost is not None:
-            raise self._lost
+        self._check_usable()
         if self._open_jobs or not wait:
             future = self._enqueue(guarded)
             return self._result(future) if wait else None
@@ -271,7 +277,19 @@ class Executor:
         self._left = perf_counter()
         return tensor
 
+    def _check_usable(self) -> None:
+        if self._lost is not None:
+            raise self._lost
+
+    def _interrupted(self) -> None:
+        """A collective was left in the middle (Ctrl-C): the others learn it now, not when their time is up."""
+        self._lines.close()
+        self._lost = InputError(
+            "a collective of this executor was interrupted: make another one, on all ranks"
+        )
+
     def _timed(self, flat: Any, *, adds: bool = True) -> None:
+        self._check_usable()  # again, for what waited while a rank was lost
         began = perf_counter()
         told = self._breakdown
         told.compute_s += began - self._left
@@ -296,6 +314,9 @@ class Executor:
                 self._lines.close()
                 self._lost = InternalError(f"this rank could not add: {' '.join(str(error).split())[:200]}")
                 raise self._lost from None
+            except BaseException:
+                self._interrupted()
+                raise
             told.wire_s += parts["wire"]
             told.reduce_s += parts["reduce"]
             told.wait_s += parts["wait"]
@@ -366,27 +387,3 @@ def _batches(group: Any, collective: Collective) -> Batches | None:
     if "nccl" not in str(dist.get_backend_config(group)):
         return None
     return Batches(group or dist.group.WORLD) if collective.proof.issue_order else None
-
-
-def _agreed(
-    plan: Plan | Path | str, members: Sequence[int], rank: int, timeout_s: float
-) -> tuple[Collective, Any]:
-    """The collective of a plan, where all ranks have the same one and run where it puts them, and a store of theirs.
-
-    All ranks raise, or none does: InputError, WrongWorldError.
-    """
-    from torch.distributed import PrefixStore
-
-    found: Collective | None = None
-    fault = ""
-    try:
-        found = collective_of(plan)
-    except InputError as error:
-        fault = str(error)
-    own = own_report(plan="" if found is None else found.digest, fault=fault)
-    store = meeting(members, "world")
-    reports, word = exchange(store, rank, len(members), own, timeout_s)
-    check_reports(reports)
-    assert found is not None
-    check_world(found.hosts, reports)
-    return found, PrefixStore(word, store)

@@ -2,7 +2,8 @@
 
 A rank knows only whose message it waited for, and that one may itself have waited for another. So each writes whom
 it suspects into the job's store, before it closes its connections, and reads what the suspect wrote: who is
-suspected and wrote nothing is the one that is lost.
+suspected and wrote nothing is the one that is lost. Where the store is gone, or does not answer, so is the rank that
+keeps it.
 """
 
 from __future__ import annotations
@@ -15,18 +16,29 @@ from time import monotonic, sleep
 from typing import Any, TypeVar
 
 from netprobe.core.errors import RankLostError
+from netprobe.runtime.within import STORE_S, Patient, SilentError, within
 
 _Made = TypeVar("_Made")
 LISTEN_S = 1.0
 """How long others have to say whom they waited for."""
+OPEN_GRACE_S = 5.0
+"""torch's own time-outs end connecting before this does, where the store answers."""
 _PAUSE_S = 0.05
 
 
 class Faults:
-    """What rank ``rank`` finds out; ``names`` are the hosts of all ranks, ``store`` is their own."""
+    """What rank ``rank`` finds out; ``names`` are the hosts of all ranks, ``store`` is their own.
 
-    def __init__(self, rank: int, names: Sequence[str], timeout_s: float, store: Any) -> None:
-        self._rank, self._names, self._timeout_s, self._store = rank, names, timeout_s, store
+    ``keeper``: the rank that keeps the store, where one does (`keeper`).
+    """
+
+    def __init__(
+        self, rank: int, names: Sequence[str], timeout_s: float, store: Any, keeper: int | None = None
+    ) -> None:
+        self._rank, self._names, self._timeout_s = rank, names, timeout_s
+        self._store, self._keeper = Patient(store, max(1.0, min(STORE_S, timeout_s))), keeper
+        self._gone = False
+        """The store."""
         self._said: dict[int, str] = {}
         """What others reduced when they gave up."""
 
@@ -36,18 +48,22 @@ class Faults:
         Raises RankLostError for a rank that does not come.
         """
         others = [rank for rank in range(len(self._names)) if rank != self._rank]
+        most_s = self._timeout_s + OPEN_GRACE_S
+        keys, until = [f"opened/{rank}" for rank in others], timedelta(seconds=self._timeout_s)
         try:
-            made = call()
+            made = within(most_s, call)
             self._say(f"opened/{self._rank}", "yes")
-            self._store.wait([f"opened/{rank}" for rank in others], timedelta(seconds=self._timeout_s))
-        except RuntimeError as error:
+            Patient(self._store.store, most_s).ask(lambda store: store.wait(keys, until))
+        except (RuntimeError, SilentError) as error:
             self._say(f"opened/{self._rank}", "no")
             deadline = monotonic() + LISTEN_S
             silent = [rank for rank in others if self._said_at(f"opened/{rank}", deadline) is None]
             rank = silent[0] if silent else None
+            if self._gone:
+                rank = self._keeper
             raise RankLostError(
                 f"no connections among the ranks in {self._timeout_s:g} s: "
-                + ("the network lets none through" if rank is None else f"{self._of(rank)} does not answer")
+                + (self._nobody() if rank is None else f"{self._of(rank)} does not answer")
                 + f"; end the job, and restart it with a plan for the hosts that are left. Gloo said: {_short(error)}",
                 rank=rank,
                 host=None if rank is None else self._names[rank],
@@ -62,7 +78,7 @@ class Faults:
         ``reduced`` says of which tensor: ranks that wait for each other's have none that is lost.
         """
         self._say(f"lost/{self._rank}", json.dumps([peer, timed_out, reduced]))
-        close()
+        close()  # whatever the store does
         rank, late, all_spoke = self._culprit(peer, timed_out)
         other = next((r for r, said in self._said.items() if said != reduced), None)
         if all_spoke and other is not None:
@@ -81,6 +97,10 @@ class Faults:
             else "has ended or lost its connection"
         )
         via = "" if rank == peer else f" (this rank waited for {waited}, which waited for it)"
+        if self._gone and rank == self._keeper:
+            via = f" (this rank waited for {waited}; the store of the job, which {self._of(rank)} keeps, is gone)"
+        elif self._gone:
+            via = " (or another one that it waited for: the store of the job, where ranks tell, is gone)"
         return RankLostError(
             f"{self._of(rank)} {how}{via}: the tensor holds no result; end the job, and restart it from "
             f"a checkpoint, with a plan for the hosts that are left. Gloo said: {text[:200]}",
@@ -92,9 +112,12 @@ class Faults:
     def _of(self, rank: int) -> str:
         return f"rank {rank} on {self._names[rank]}"
 
+    def _nobody(self) -> str:
+        return "the store of the job is gone" if self._gone else "the network lets none through"
+
     def _say(self, key: str, text: str) -> None:
         with suppress(Exception):
-            self._store.set(key, text)
+            self._store.ask(lambda store: store.set(key, text))
 
     def _culprit(self, peer: int, timed_out: bool) -> tuple[int, bool, bool]:
         """Follow who waited for whom to the one that says nothing, and whether its time was up.
@@ -105,6 +128,8 @@ class Faults:
         deadline = monotonic() + LISTEN_S
         while at not in seen:
             said = self._heard(at, deadline)
+            if self._gone and self._keeper is not None and self._keeper not in seen:
+                return self._keeper, self._store.silent, False
             if said is None:
                 return at, late, False
             seen.add(at)
@@ -120,13 +145,13 @@ class Faults:
 
     def _said_at(self, key: str, deadline: float) -> str | None:
         try:
-            while not self._store.check([key]):
+            while not self._store.ask(lambda store: store.check([key])):
                 if monotonic() >= deadline:
                     return None
                 sleep(_PAUSE_S)
-            return str(self._store.get(key), "utf-8")
+            return str(self._store.ask(lambda store: store.get(key)), "utf-8")
         except Exception:
-            # The store is gone with the rank that kept it.
+            self._gone = True
             return None
 
 

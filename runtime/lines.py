@@ -136,6 +136,9 @@ class Lines:
                 raise
             works.clear()  # they would hold the connections open, and this frame lives as long as the error
             raise self._fault(message, error, took) from None
+        except BaseException:
+            self._stuck = True  # works of this frame hold the connections open
+            raise
         return {"copy": 0.0, "wire": wire, "reduce": reduce, "wait": wait}
 
     def _base(self, flat: Any) -> int:

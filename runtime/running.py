@@ -26,6 +26,7 @@ from netprobe.plan.schedule.builders.two_level import hierarchical, two_level
 from netprobe.plan.schedule.document import Placement
 from netprobe.runtime.collective import Collective, collective_of
 from netprobe.runtime.launched import set_rank_variables
+from netprobe.runtime.within import checked_timeout
 from netprobe.runtime.world import MOST_SHOWN, check_reports, exchange, own_report, places
 
 REPORT_S = 300.0
@@ -53,6 +54,7 @@ def meet(plan: Plan | Path | str, what: str, timeout_s: float) -> Met:
 
     if dist.is_initialized():
         raise InputError(f"the process group is made already: call {what} before init_process_group")
+    checked_timeout(timeout_s)
     set_rank_variables()
     fault, digest = "", ""
     collective: Collective | None = None

@@ -67,6 +67,25 @@ def own_connections() -> dict[int, Ends]:
     return found
 
 
+def listens(port: int) -> bool:
+    """Whether this process takes TCP connections at ``port``."""
+    try:
+        descriptors = [int(path.name) for path in Path(_DESCRIPTORS).iterdir()]
+    except OSError:
+        return False
+    for descriptor in descriptors:
+        with suppress(OSError):
+            if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                continue
+            sock = socket.socket(fileno=descriptor)
+            try:
+                if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and sock.getsockname()[1] == port:
+                    return True
+            finally:
+                sock.detach()
+    return False
+
+
 def close_connections(ends: Mapping[int, Ends]) -> None:
     """End connections of this process, whoever holds them: those with these ends, by descriptor."""
     now = own_connections()

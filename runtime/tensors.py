@@ -24,12 +24,18 @@ def check_tensor(tensor: Any, op: str, *, on_gpus: bool) -> None:
             f"a tensor on {tensor.device}: a tensor in the CPU's memory is needed, or a process group over NCCL "
             "and a plan that is safe under issue order"
         )
-    if tensor.layout != torch.strided or _name(tensor) not in DTYPES:
+    if tensor.layout != torch.strided or tensor.is_nested or _name(tensor) not in DTYPES:
         raise InputError(
             f"a tensor of {tensor.dtype}, {tensor.layout}: a dense one of {', '.join(DTYPES)} is needed"
         )
     if any(size > 1 and not stride for size, stride in zip(tensor.shape, tensor.stride())):
         raise InputError("an expanded tensor, whose elements share memory: give tensor.contiguous()")
+    span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
+    if tensor.numel() > max(span, 0):
+        raise InputError("a tensor whose elements share memory: give tensor.contiguous()")
+    if tensor.is_neg():
+        # Its memory holds the numbers with the other sign, and memory is what is sent.
+        raise InputError("a tensor that torch negates when it is read: give tensor.resolve_neg()")
     if tensor.is_inference() and not torch.is_inference_mode_enabled():
         raise InputError(
             "a tensor made in inference mode cannot be changed outside of it: give tensor.clone()"

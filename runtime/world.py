@@ -17,6 +17,8 @@ from typing import Any
 from netprobe.core.errors import InputError, WrongWorldError
 from netprobe.core.hosts import Host
 from netprobe.core.rank_hosts import HostFinder, host_of
+from netprobe.runtime.keeper import NOT_HERE
+from netprobe.runtime.within import Patient
 
 NAME_VARIABLES = ("SLURMD_NODENAME", "PMIX_HOSTNAME", "HOROVOD_HOSTNAME")
 """What launchers call the host; NETPROBE_HOST, where it is set, is the only name that counts."""
@@ -29,26 +31,36 @@ _SIOCGIFADDR = 0x8915
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What one rank says of itself: its host's names and addresses, the digest of its plan, why it cannot go on."""
+    """What one rank says of itself: its host's names and addresses, the digest of its plan, why it cannot go on.
+
+    ``keeps``: whether it keeps the job's store (`keeper`).
+    """
 
     names: tuple[str, ...]
     addresses: tuple[str, ...]
     plan: str = ""
     fault: str = ""
+    keeps: int = NOT_HERE
 
     def text(self) -> str:
         """As JSON."""
-        return json.dumps([self.names, self.addresses, self.plan, self.fault])
+        return json.dumps([self.names, self.addresses, self.plan, self.fault, self.keeps])
 
 
-def own_report(*, plan: str = "", fault: str = "") -> Report:
+def own_report(*, plan: str = "", fault: str = "", keeps: int = NOT_HERE) -> Report:
     """This rank's."""
     given = os.environ.get("NETPROBE_HOST")
     if given:
-        return Report(names=(given,), addresses=(), plan=plan, fault=fault)
+        return Report(names=(given,), addresses=(), plan=plan, fault=fault, keeps=keeps)
     names = [os.environ[name] for name in NAME_VARIABLES if os.environ.get(name)]
     names.append(os.uname().nodename)
-    return Report(names=tuple(dict.fromkeys(names)), addresses=tuple(own_addresses()), plan=plan, fault=fault)
+    return Report(
+        names=tuple(dict.fromkeys(names)),
+        addresses=tuple(own_addresses()),
+        plan=plan,
+        fault=fault,
+        keeps=keeps,
+    )
 
 
 def own_addresses() -> list[str]:
@@ -82,35 +94,41 @@ def exchange(store: Any, rank: int, ranks: int, own: Report, timeout_s: float) -
     in it. Rank 0, with whose process the store may end, goes on when all have read that: if they then all raise, none
     finds the store gone instead. Raises WrongWorldError for ranks that did not report in time.
     """
+    asked = Patient(store, timeout_s + GRACE_S)
     try:
         if rank == 0:
-            told = _collected(store, ranks, own, timeout_s)
-            _await_readers(store, told)
+            told = _collected(asked, ranks, own, timeout_s)
+            _await_readers(asked, told)
         else:
-            told = _reported(store, rank, own, timeout_s)
+            told = _reported(asked, rank, own, timeout_s)
     except WrongWorldError:
         raise
     except Exception as error:
+        how = "does not answer" if asked.silent else "is gone"
         raise WrongWorldError(
-            f"the store of the job is gone: {' '.join(str(error).split())[:200]}", ranks=[0]
+            f"the store of the job {how}: rank 0 of the launcher, or the torchrun of its host, keeps it, and has "
+            f"ended, was stopped, or is out of reach ({' '.join(str(error).split())[:200]})",
+            ranks=[0],
         ) from None
     if told["missing"]:
         raise _silent(told["missing"], timeout_s)
     reports = []
     for text in told["reports"]:
-        names, addresses, plan, fault = json.loads(text)
-        reports.append(Report(names=tuple(names), addresses=tuple(addresses), plan=plan, fault=fault))
+        names, addresses, plan, fault, keeps = json.loads(text)
+        reports.append(
+            Report(names=tuple(names), addresses=tuple(addresses), plan=plan, fault=fault, keeps=keeps)
+        )
     return reports, str(told["word"])
 
 
-def _collected(store: Any, ranks: int, own: Report, timeout_s: float) -> dict[str, Any]:
+def _collected(store: Patient, ranks: int, own: Report, timeout_s: float) -> dict[str, Any]:
     """On rank 0: what the ranks said under a new word, told to all."""
     word, deadline = secrets.token_hex(8), monotonic() + timeout_s
-    store.set("word", word)
+    store.ask(lambda store: store.set("word", word))
     said: dict[int, tuple[str, str]] = {0: ("", own.text())}
     while len(said) < ranks:
-        for other in range(ranks):
-            text = None if other in said else _peek(store, f"report {other}")
+        rest = [other for other in range(ranks) if other not in said]
+        for other, text in zip(rest, _peek(store, [f"report {other}" for other in rest])):
             under, number, report = json.loads(text) if text else ("", "", "")
             if under == word:
                 said[other] = (number, report)
@@ -124,15 +142,15 @@ def _collected(store: Any, ranks: int, own: Report, timeout_s: float) -> dict[st
         "numbers": {other: number for other, (number, _) in said.items()},
         "reports": [] if missing else [said[other][1] for other in range(ranks)],
     }
-    store.set("all", json.dumps(told))
+    store.ask(lambda store: store.set("all", json.dumps(told)))
     return told
 
 
-def _await_readers(store: Any, told: dict[str, Any]) -> None:
+def _await_readers(store: Patient, told: dict[str, Any]) -> None:
     """On rank 0: until those that reported have read what was collected, or for `GRACE_S`."""
     keys = [_read_key(told["word"], rank) for rank in told["numbers"] if rank]
     deadline = monotonic() + GRACE_S
-    while keys and monotonic() < deadline and not store.check(keys):
+    while keys and monotonic() < deadline and not store.ask(lambda store: store.check(keys)):
         sleep(_PAUSE_S)
 
 
@@ -140,22 +158,23 @@ def _read_key(word: str, rank: int) -> str:
     return f"read {word} {rank}"
 
 
-def _reported(store: Any, rank: int, own: Report, timeout_s: float) -> dict[str, Any]:
+def _reported(store: Patient, rank: int, own: Report, timeout_s: float) -> dict[str, Any]:
     """On another rank: report under the word there is, until what rank 0 collected has this rank's number."""
     number, word, deadline = secrets.token_hex(8), None, monotonic() + timeout_s + GRACE_S
     while True:
-        now = _peek(store, "word")
+        now, text = _peek(store, ["word", "all"])
         if now is not None and now != word:
             word = now
-            store.set(f"report {rank}", json.dumps([word, number, own.text()]))
-        text = _peek(store, "all")
+            report = json.dumps([word, number, own.text()])
+            store.ask(lambda store: store.set(f"report {rank}", report))  # noqa: B023
         told: dict[str, Any] = json.loads(text) if text else {"numbers": {}}
         if told["numbers"].get(str(rank)) == number:
-            store.set(_read_key(told["word"], rank), "yes")
-            return told
+            break
         if monotonic() > deadline:
             raise _silent([0], timeout_s)
         sleep(_PAUSE_S)
+    store.ask(lambda store: store.set(_read_key(told["word"], rank), "yes"))
+    return told
 
 
 def _silent(missing: Sequence[int], timeout_s: float) -> WrongWorldError:
@@ -167,8 +186,9 @@ def _silent(missing: Sequence[int], timeout_s: float) -> WrongWorldError:
     )
 
 
-def _peek(store: Any, key: str) -> str | None:
-    return str(store.get(key), "utf-8") if store.check([key]) else None
+def _peek(store: Patient, keys: Sequence[str]) -> list[str | None]:
+    """What is there under each key, if anything."""
+    return store.ask(lambda s: [str(s.get(key), "utf-8") if s.check([key]) else None for key in keys])
 
 
 def check_reports(reports: Sequence[Report]) -> None:
@@ -231,7 +251,14 @@ def members_of(group: Any) -> tuple[list[int], int]:
     import torch.distributed as dist
 
     if not isinstance(group, list | tuple):
-        return dist.get_process_group_ranks(group or dist.group.WORLD), dist.get_rank(group)
+        given = dist.group.WORLD if group is None else group
+        if not isinstance(given, dist.ProcessGroup):
+            # What new_group returns to a rank that it leaves out is no group.
+            raise InputError(
+                f"{given!r} is no process group that rank {dist.get_rank()} is a member of: only its members make an "
+                "executor, and `group` may also be a list of ranks"
+            )
+        return dist.get_process_group_ranks(given), dist.get_rank(given)
     members = list(group)
     if len(set(members)) != len(members) or not set(members) <= set(range(dist.get_world_size())):
         raise InputError(f"ranks {members}: each of 0 to {dist.get_world_size() - 1} at most once is needed")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from netprobe.core.errors import InputError
+from netprobe.runtime.ds_sync.groups import ProcessGroups
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,18 +24,14 @@ class Ensemble:
             )
 
 
-def average_buffers(model: Any, groups: Any) -> None:
+def average_buffers(model: Any, groups: ProcessGroups, iteration: int) -> None:
     """Buffers of floats become their mean over all ranks, others those of rank 0."""
-    import torch.distributed as dist
-
-    size = dist.get_world_size(groups.world)
-    root = dist.get_process_group_ranks(groups.world)[0]
     for buffer in model.buffers():
         if buffer.is_floating_point():
-            dist.all_reduce(buffer, group=groups.world)
-            buffer /= size
+            groups.sum(buffer, iteration)
+            buffer /= len(groups.hosts)
         else:
-            dist.broadcast(buffer, root, group=groups.world)
+            groups.broadcast(buffer, iteration)
 
 
 def has_statistics(model: Any) -> bool:
@@ -42,22 +39,21 @@ def has_statistics(model: Any) -> bool:
     return next(_normalisations(model), None) is not None
 
 
-def estimate_statistics(model: Any, batches: Iterable[Any], groups: Any) -> None:
+def estimate_statistics(model: Any, batches: Iterable[Any], groups: ProcessGroups, iteration: int) -> None:
     """Running means and variances anew for the parameters as they are, over the ``batches`` of all ranks.
 
     A batch is the model's input, or a tuple or list that begins with it. Means over ranks count every rank the same;
     the variance is that within ranks plus that of their means.
     """
     import torch
-    import torch.distributed as dist
 
     torch.optim.swa_utils.update_bn(batches, model)
-    size = dist.get_world_size(groups.world)
+    size = len(groups.hosts)
     with torch.no_grad():
         for module in _normalisations(model):
             mean, second = module.running_mean, module.running_var + module.running_mean**2
-            dist.all_reduce(mean, group=groups.world)
-            dist.all_reduce(second, group=groups.world)
+            groups.sum(mean, iteration)
+            groups.sum(second, iteration)
             mean /= size
             module.running_var.copy_(second / size - mean**2)
 

@@ -6,13 +6,14 @@ import contextlib
 import itertools
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
 from netprobe.core.errors import RankLostError
 from netprobe.core.text import listed
 from netprobe.plan.ds_sync.consensus import Groups
+from netprobe.runtime.within import STORE_S, Patient, SilentError, within
 
 _NUMBERS = itertools.count()
 GRACE_S = 3.0
@@ -23,9 +24,12 @@ class ProcessGroups:
     """The process groups of all averaging groups, each made once, in one order on every rank.
 
     ``hosts``: the name of the host of each rank. ``world``: the process group of all ranks; None: torch's own.
+    ``keeper``: the rank that keeps the job's store, where one does (`keeper`).
     """
 
-    def __init__(self, hosts: Sequence[str], timeout_s: float, world: Any = None) -> None:
+    def __init__(
+        self, hosts: Sequence[str], timeout_s: float, world: Any = None, keeper: int | None = None
+    ) -> None:
         import torch.distributed as dist
 
         self._dist = dist
@@ -36,24 +40,59 @@ class ProcessGroups:
         self._made: dict[tuple[int, ...], Any] = {}
         store = dist.distributed_c10d._get_default_store()
         # All ranks make their trainers in one order, so that numbers of them agree.
-        self._store = dist.PrefixStore(f"netprobe ds_sync {next(_NUMBERS)}", store)
+        own = dist.PrefixStore(f"netprobe ds_sync {next(_NUMBERS)}", store)
+        self._store, self._keeper = Patient(own, max(1.0, min(STORE_S, timeout_s))), keeper
 
-    def make(self, pattern: Sequence[Groups]) -> None:
-        """Make what ``pattern`` (groups of ranks) needs and is not made yet. All ranks must call it with the same."""
+    def make(self, pattern: Sequence[Groups], iteration: int) -> None:
+        """Make what ``pattern`` (groups of ranks) needs and is not made yet. All ranks must call it with the same.
+
+        Raises RankLostError.
+        """
         wanted = {tuple(sorted(group)) for iteration in pattern for group in iteration.groups}
         ranks = self._dist.get_process_group_ranks(self.world)
         for group in sorted(wanted - self._made.keys(), key=lambda one: (len(one), one)):
             if len(group) == len(self.hosts):
                 self._made[group] = self.world
             elif len(group) > 1:
-                self._made[group] = self._dist.new_group([ranks[r] for r in group], timeout=self.timeout)
+                self._made[group] = self._new([ranks[r] for r in group], iteration)
             else:
                 self._made[group] = None
 
-    def start(self, buffer: Any, group: Sequence[int]) -> Any:
+    def _new(self, ranks: list[int], iteration: int) -> Any:
+        """torch's new group; on all ranks, also those that are not in it."""
+        most_s = 2 * self.timeout.total_seconds() + GRACE_S  # it connects, and then waits for all
+        try:
+            return within(most_s, lambda: self._dist.new_group(ranks, timeout=self.timeout))
+        except (RuntimeError, SilentError) as error:
+            raise self.lost(range(len(self.hosts)), iteration, str(error)) from None
+
+    def together(self, start: Callable[[], Any], iteration: int) -> None:
+        """A collective of all ranks from start to end: ``start`` returns its work. Raises RankLostError."""
+        everyone = range(len(self.hosts))
+        try:
+            work = start()
+        except RuntimeError as error:
+            raise self.lost(everyone, iteration, str(error)) from None
+        self.wait(work, everyone, iteration)
+
+    def sum(self, buffer: Any, iteration: int) -> None:
+        """The sum over all ranks in place of ``buffer``. Raises RankLostError."""
+        self.together(lambda: self._dist.all_reduce(buffer, group=self.world, async_op=True), iteration)
+
+    def broadcast(self, buffer: Any, iteration: int) -> None:
+        """Rank 0's ``buffer`` on all ranks. Raises RankLostError."""
+        root = self._dist.get_process_group_ranks(self.world)[0]
+        self.together(lambda: self._dist.broadcast(buffer, root, group=self.world, async_op=True), iteration)
+
+    def start(self, buffer: Any, group: Sequence[int], iteration: int) -> Any:
         """Begin to sum ``buffer`` in place over ``group`` (ranks, ascending); None where it is alone."""
         handle = self._made[tuple(group)]
-        return None if handle is None else self._dist.all_reduce(buffer, group=handle, async_op=True)
+        if handle is None:
+            return None
+        try:
+            return self._dist.all_reduce(buffer, group=handle, async_op=True)
+        except RuntimeError as error:
+            raise self.lost(group, iteration, str(error)) from None
 
     def wait(self, work: Any, group: Sequence[int], iteration: int) -> None:
         """Wait for a sum. Raises RankLostError that names whom we waited for."""
@@ -61,7 +100,7 @@ class ProcessGroups:
             if not work.wait(self.timeout):
                 raise RuntimeError("the time is over")
         except RuntimeError as error:
-            raise self.lost(group, iteration, str(error)) from error
+            raise self.lost(group, iteration, str(error)) from None
 
     def lost(self, group: Sequence[int], iteration: int, reason: str) -> RankLostError:
         """The error for an average that failed.
@@ -75,21 +114,23 @@ class ProcessGroups:
             first = self._first_cause()
             if first is not None:
                 return self._error(first, iteration, short)
-            self._store.set(f"alive {self.rank}", str(iteration))
+            self._store.ask(lambda store: store.set(f"alive {self.rank}", str(iteration)))
             others = [rank for rank in group if rank != self.rank]
             ends = time.monotonic() + GRACE_S
             silent = others
             while silent and time.monotonic() < ends:
-                silent = [rank for rank in silent if not self._store.check([f"alive {rank}"])]
+                silent = [rank for rank in silent if not self._has(f"alive {rank}")]
                 time.sleep(0.05)
             first = self._first_cause()
             names = first or [self.hosts[rank] for rank in silent or others]
-            with contextlib.suppress(RuntimeError):
-                self._store.set("lost", json.dumps(names))
+            with contextlib.suppress(RuntimeError, SilentError):
+                self._store.ask(lambda store: store.set("lost", json.dumps(names)))
             return self._error(names, iteration, short)
-        except RuntimeError:
+        except (RuntimeError, SilentError):
             # The store is gone, and with it the rank that keeps it.
-            return self._error([self.hosts[0]], iteration, "the store of rank 0 does not answer")
+            gone = [rank for rank in group if rank != self.rank] if self._keeper is None else [self._keeper]
+            names = [self.hosts[rank] for rank in gone]
+            return self._error(names, iteration, "the job's store does not answer")
 
     def _error(self, hosts: Sequence[str], iteration: int, reason: str) -> RankLostError:
         one = self.hosts.index(hosts[0]) if len(hosts) == 1 else None
@@ -102,6 +143,9 @@ class ProcessGroups:
         )
 
     def _first_cause(self) -> list[str] | None:
-        if not self._store.check(["lost"]):
+        if not self._has("lost"):
             return None
-        return [str(name) for name in json.loads(self._store.get("lost"))]
+        return [str(name) for name in json.loads(self._store.ask(lambda store: store.get("lost")))]
+
+    def _has(self, key: str) -> bool:
+        return bool(self._store.ask(lambda store: store.check([key])))

@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,9 @@ from netprobe.runtime.ds_sync.costs import Contention, contention, pattern_for
 from netprobe.runtime.ds_sync.finish import Ensemble, average_buffers, estimate_statistics, has_statistics
 from netprobe.runtime.ds_sync.groups import ProcessGroups
 from netprobe.runtime.ds_sync.world import ranks_of_hosts
+from netprobe.runtime.keeper import keeper_of, keeps
 from netprobe.runtime.lines import meeting
+from netprobe.runtime.within import checked_timeout
 from netprobe.runtime.world import Report, check_reports, exchange, own_report
 
 BUCKET_BYTES = 1 << 20
@@ -57,20 +60,33 @@ class DSSync:
     ) -> None:  # fmt: skip
         import torch.distributed as dist
 
-        self.plan = _ds_sync_plan(plan)
+        timeout_s = checked_timeout(timeout_s)
+        found: DsSyncPlan | None = None
+        digest = fault = ""
+        try:
+            found = _ds_sync_plan(plan)
+            digest = canonical_sha256(found)
+        except InputError as error:
+            if not dist.is_initialized():
+                raise
+            fault = str(error)  # for all ranks, who would otherwise wait for this one
         if not dist.is_initialized():
             raise InputError("there is no process group: call torch.distributed.init_process_group first")
         self.model, self.optimizer = model, optimizer
         self.overlap, self.ensemble = overlap, ensemble
-        digest = canonical_sha256(self.plan)
-        own = own_report(plan=digest) if host is None else Report(names=(host,), addresses=(), plan=digest)
         ranks = range(dist.get_world_size())
-        reports, _ = exchange(meeting(ranks, "ds_sync"), dist.get_rank(), len(ranks), own, timeout_s)
+        store = meeting(ranks, "ds_sync")
+        own = own_report(plan=digest, fault=fault, keeps=keeps(store))
+        own = own if host is None else replace(own, names=(host,), addresses=())
+        reports, _ = exchange(store, dist.get_rank(), len(ranks), own, timeout_s)
         check_reports(reports)
+        assert found is not None
+        self.plan = found
         self._rank_of = ranks_of_hosts(self.plan, reports)
         names = [name for rack in self.plan.racks for name in rack]
         by_rank = sorted(range(len(names)), key=lambda place: self._rank_of[place])
-        self._groups = ProcessGroups([names[place] for place in by_rank], timeout_s)
+        keeper = keeper_of([report.keeps for report in reports])
+        self._groups = ProcessGroups([names[place] for place in by_rank], timeout_s, keeper=keeper)
         self.host = self._groups.hosts[self._groups.rank]
         self.iteration = 0
         self.seconds: deque[float] = deque(maxlen=self.plan.adjust_every_iterations)
@@ -137,8 +153,6 @@ class DSSync:
         Buffers of floats are averaged, others are rank 0's. ``batches`` (this rank's inputs) give batch normalisation
         new statistics; an ensemble of a model that has some needs them, since no rank has run with its parameters.
         """
-        import torch.distributed as dist
-
         if self.ensemble is not None and batches is None and has_statistics(self.model):
             raise InputError(
                 "the model has batch normalisation: give finish(batches) to estimate the ensemble's statistics"
@@ -148,12 +162,12 @@ class DSSync:
             bucket.pack()
             if bucket.ensemble is not None:
                 bucket.flat.copy_(bucket.ensemble)
-            dist.all_reduce(bucket.flat, group=self._groups.world)
+            self._groups.sum(bucket.flat, self.iteration)
             bucket.flat /= len(self._rank_of)
             bucket.unpack()
-        average_buffers(self.model, self._groups)
+        average_buffers(self.model, self._groups, self.iteration)
         if batches is not None and has_statistics(self.model):
-            estimate_statistics(self.model, batches, self._groups)
+            estimate_statistics(self.model, batches, self._groups, self.iteration)
         for hook in self._hooks:
             hook.remove()
         self._finished = True
@@ -227,7 +241,7 @@ class DSSync:
             Averages(tuple(tuple(sorted(self._rank_of[place] for place in group)) for group in one.groups))
             for one in pattern
         ]
-        self._groups.make(self._pattern)
+        self._groups.make(self._pattern, self.iteration)
         self.contended, self._adjusted, self._start = now, adjusted, self.iteration
 
     def _adjust(self) -> None:
@@ -241,7 +255,9 @@ class DSSync:
         )
         mine[: len(self.seconds)] = torch.tensor(list(self.seconds), dtype=torch.float64)
         every = [torch.empty_like(mine) for _ in self._rank_of]
-        dist.all_gather(every, mine, group=self._groups.world)
+        self._groups.together(
+            lambda: dist.all_gather(every, mine, group=self._groups.world, async_op=True), self.iteration
+        )
         count = min(len(self.seconds), self.iteration - self._start)
         first = self.iteration - self._start - count
         past = [self._places[(first + i) % len(self._places)] for i in range(count)]
@@ -267,13 +283,11 @@ class DSSync:
 
     def _same_start(self) -> None:
         import torch
-        import torch.distributed as dist
 
-        root = dist.get_process_group_ranks(self._groups.world)[0]
         with torch.no_grad():
             for tensor in [*self.model.parameters(), *self.model.buffers()]:
                 whole = tensor.detach().contiguous()
-                dist.broadcast(whole, root, group=self._groups.world)
+                self._groups.broadcast(whole, self.iteration)
                 tensor.copy_(whole)
 
     def _launch(self, bucket: Bucket) -> None:
@@ -283,7 +297,7 @@ class DSSync:
         bucket.pack()
         bucket.group = self.group
         bucket.began_s, bucket.ended_s = time.perf_counter(), None
-        bucket.work = self._groups.start(bucket.flat, bucket.group)
+        bucket.work = self._groups.start(bucket.flat, bucket.group, self.iteration)
         bucket.pending = True
         if bucket.work is not None:
             # Often done long before it is waited for.
