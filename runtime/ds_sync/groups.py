@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
-from netprobe.core.errors import RankLostError
+from netprobe.core.errors import InputError, RankLostError
 from netprobe.core.text import listed
 from netprobe.plan.ds_sync.consensus import Groups
 from netprobe.runtime.within import STORE_S, Patient, SilentError, within
@@ -37,6 +37,7 @@ class ProcessGroups:
         self.world = world if world is not None else dist.group.WORLD
         self.rank = dist.get_rank(self.world)
         self.timeout = timedelta(seconds=timeout_s)
+        self._finishing = False
         self._made: dict[tuple[int, ...], Any] = {}
         store = dist.distributed_c10d._get_default_store()
         # All ranks make their trainers in one order, so that numbers of them agree.
@@ -74,6 +75,39 @@ class ProcessGroups:
         except RuntimeError as error:
             raise self.lost(everyone, iteration, str(error)) from None
         self.wait(work, everyone, iteration)
+
+    def finish(self, iteration: int) -> None:
+        """Wait until all ranks have come to their end, after the same iteration.
+
+        Raises RankLostError, and InputError where they have come to it after different ones: a sum of the end would
+        else meet one of an iteration.
+        """
+        self._finishing = True
+        everyone = range(len(self.hosts))
+        try:
+            self._store.ask(lambda store: store.set(_finish_key(self.rank), str(iteration)))
+            ends = time.monotonic() + self.timeout.total_seconds()
+            while len(after := self._ended(everyone)) < len(self.hosts):
+                if time.monotonic() > ends or self._first_cause() is not None:
+                    raise RuntimeError("time-out")
+                time.sleep(0.02)
+        except (RuntimeError, SilentError) as error:
+            lost = self.lost(everyone, iteration, str(error))
+            if lost.rank != self.rank:
+                raise lost from None
+            raise InputError(
+                f"finish() after {iteration} iterations, and other ranks go on: give all ranks as many batches"
+            ) from None
+        if len(set(after.values())) > 1:
+            shown = ", ".join(f"{self.hosts[rank]} after {one}" for rank, one in list(after.items())[:8])
+            raise InputError(f"finish() after different iterations ({shown}): give all ranks as many batches")
+
+    def _ended(self, group: Sequence[int]) -> dict[int, int]:
+        """Those of ``group`` that have come to their end, and after which iteration."""
+        keys = {rank: _finish_key(rank) for rank in group}
+        return self._store.ask(
+            lambda store: {rank: int(store.get(key)) for rank, key in keys.items() if store.check([key])}
+        )
 
     def sum(self, buffer: Any, iteration: int) -> None:
         """The sum over all ranks in place of ``buffer``. Raises RankLostError."""
@@ -113,18 +147,22 @@ class ProcessGroups:
         try:
             first = self._first_cause()
             if first is not None:
-                return self._error(first, iteration, short)
+                return self._error(first[0], iteration, first[1])
             self._store.ask(lambda store: store.set(f"alive {self.rank}", str(iteration)))
             others = [rank for rank in group if rank != self.rank]
+            ended = {} if self._finishing else self._ended(others)
+            if ended:
+                early, after = next(iter(ended.items()))
+                short = f"it has called finish() after {after} iterations: give all ranks as many batches"
+                others = [early]
             ends = time.monotonic() + GRACE_S
-            silent = others
+            silent = [] if ended else others
             while silent and time.monotonic() < ends:
                 silent = [rank for rank in silent if not self._has(f"alive {rank}")]
                 time.sleep(0.05)
-            first = self._first_cause()
-            names = first or [self.hosts[rank] for rank in silent or others]
+            names, short = self._first_cause() or ([self.hosts[rank] for rank in silent or others], short)
             with contextlib.suppress(RuntimeError, SilentError):
-                self._store.ask(lambda store: store.set("lost", json.dumps(names)))
+                self._store.ask(lambda store: store.set("lost", json.dumps([names, short])))
             return self._error(names, iteration, short)
         except (RuntimeError, SilentError):
             # The store is gone, and with it the rank that keeps it.
@@ -142,10 +180,16 @@ class ProcessGroups:
             waited_for=one,
         )
 
-    def _first_cause(self) -> list[str] | None:
+    def _first_cause(self) -> tuple[list[str], str] | None:
+        """The hosts that another rank has found lost, and how."""
         if not self._has("lost"):
             return None
-        return [str(name) for name in json.loads(self._store.ask(lambda store: store.get("lost")))]
+        names, reason = json.loads(self._store.ask(lambda store: store.get("lost")))
+        return [str(name) for name in names], str(reason)
 
     def _has(self, key: str) -> bool:
         return bool(self._store.ask(lambda store: store.check([key])))
+
+
+def _finish_key(rank: int) -> str:
+    return f"finish {rank}"

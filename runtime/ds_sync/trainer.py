@@ -158,6 +158,7 @@ class DSSync:
                 "the model has batch normalisation: give finish(batches) to estimate the ensemble's statistics"
             )
         self.wait()
+        self._groups.finish(self.iteration)
         for bucket in self._buckets:
             bucket.pack()
             if bucket.ensemble is not None:
