@@ -9,6 +9,7 @@
     agreed.py       the plan, the ranks' hosts and a store that all ranks of an executor have
     within.py       a call that may never return, waited for no longer than so long
     keeper.py       which rank keeps the job's store
+    forked.py       connections in a process that was forked from a rank
     traffic.py      bytes and waits of each link
     sockets.py      what the kernel knows of this process's connections
     talk.py         short messages between rank 0 and the others

@@ -25,6 +25,7 @@ from netprobe.runtime.agreed import agreed
 from netprobe.runtime.batches import Batches
 from netprobe.runtime.collective import Collective, collective_of
 from netprobe.runtime.faults import Faults
+from netprobe.runtime.forked import Owner
 from netprobe.runtime.lines import Lines, MessageError
 from netprobe.runtime.tape import Settings, Tape, tape_of
 from netprobe.runtime.tensors import check_tensor
@@ -112,6 +113,7 @@ class Executor:
         ranks, channels = len(members), self.collective.program.channels
         self._faults = Faults(self.rank, self._names, timeout_s, store, keeper)
         self._lines = self._faults.opened(lambda: Lines(store, self.rank, ranks, channels, timeout_s))
+        self._owner = Owner(self._lines)
         self._lock = threading.Lock()
         self._worker: Worker | None = None
         self._open_jobs = 0
@@ -249,6 +251,8 @@ class Executor:
 
     def close(self) -> None:
         """End the executor: what was started is finished first. It cannot be used again."""
+        if self._owner.elsewhere:
+            return
         if self._worker is not None:
             self.drain()
             self._worker.end()
@@ -278,6 +282,7 @@ class Executor:
         return tensor
 
     def _check_usable(self) -> None:
+        self._owner.check()
         if self._lost is not None:
             raise self._lost
 

@@ -95,7 +95,24 @@ def test_several_ranks_a_host_are_refused_and_reduce_first(pool: Pool) -> None:
 
 def test_what_cannot_be_added_is_refused_before_anything_is_sent(pool: Pool) -> None:
     plan = jobs.plan_of(build("chunked-ring", 3))
-    assert pool.run(training_jobs.refused_tensors, plan, ranks=3) == [([], True, ["refused"] * 2)] * 3
+    assert pool.run(training_jobs.refused_tensors, plan, ranks=3) == [([], True, ["refused"] * 4)] * 3
+
+
+def test_a_forked_process_is_refused_and_leaves_the_connections_alone(pool: Pool) -> None:
+    """Both processes share sockets, and what Gloo watches: the rank ended with the child's first use, or its end."""
+    plan = jobs.plan_of(build("chunked-ring", 3))
+    assert pool.run(training_jobs.forked, plan, ranks=3) == [(0, 3.0)] * 3
+
+
+def test_an_interrupted_rank_is_noticed_at_once(pool: Pool) -> None:
+    """The test's own time ends before that of a message."""
+    plan = jobs.plan_of(build("chunked-ring", 3))
+    assert pool.run(training_jobs.interrupted, plan, 1, ranks=3) == [1, "refused", 1]
+
+
+def test_a_rank_that_its_group_leaves_out_is_refused_at_once(pool: Pool) -> None:
+    said = pool.run(training_jobs.left_out, jobs.plan_of(build("chunked-ring", 3)), ranks=3)
+    assert [one.count("is no process group") for one in said] == [3] * 3
 
 
 @pytest.mark.parametrize("unlike", [(1_000, "int32"), (1_001, "float32")])

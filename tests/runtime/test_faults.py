@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -50,6 +51,59 @@ def test_a_backward_pass_ends_with_the_lost_ranks_name() -> None:
             assert same
     finally:
         pool.close()
+
+
+class Store:
+    """A store that answers until its keeper is ``gone``, or ``silent``; ``heard`` is what others have said."""
+
+    def __init__(self, how: str, heard: dict[str, str] | None = None) -> None:
+        self._how, self._heard = how, heard or {}
+        self._never = threading.Event()
+
+    def set(self, key: str, text: str) -> None:
+        """Nobody tells that it did not come."""
+
+    def get(self, key: str) -> bytes:
+        """What was said."""
+        return self._heard[key].encode()
+
+    def check(self, keys: list[str]) -> bool:
+        """Whether it was said."""
+        if set(keys) <= self._heard.keys():
+            return True
+        if self._how == "silent":
+            self._never.wait(60)
+        raise RuntimeError("Connection reset by peer")
+
+
+@pytest.mark.parametrize(
+    ("how", "heard", "keeper", "named", "words"),
+    [
+        ("silent", {}, 0, 0, "sent nothing"),
+        ("gone", {}, 0, 0, "has ended"),
+        ("gone", {}, None, 2, "or another one"),
+        # The keeper has said whom it waits for: it ended by its error, and not the other way round.
+        ("gone", {"lost/2": '[0, false, ""]', "lost/0": '[1, false, ""]'}, 0, 1, "has ended"),
+    ],
+)
+def test_the_store_goes_with_the_rank_that_keeps_it(
+    how: str, heard: dict[str, str], keeper: int | None, named: int, words: str
+) -> None:
+    """Rank 3 waited for rank 2, which says nothing, since nobody can."""
+    names = [f"h{rank}" for rank in range(4)]
+    closed: list[bool] = []
+    found = faults.Faults(3, names, 0.01, Store(how, heard), keeper)
+    error = found.lost(2, False, "Gloo's text", lambda: closed.append(True))
+    assert (error.rank, error.host, error.waited_for, closed) == (named, f"h{named}", 2, [True])
+    assert words in str(error)
+
+
+def test_connections_that_wait_for_a_silent_store_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(faults, "OPEN_GRACE_S", 0.0)
+    never = threading.Event()
+    with pytest.raises(RankLostError) as raised:
+        faults.Faults(1, ["h0", "h1"], 0.05, Store("silent"), 0).opened(lambda: never.wait(60))
+    assert (raised.value.rank, raised.value.host) == (0, "h0")
 
 
 def refuse() -> None:

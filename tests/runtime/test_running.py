@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -68,6 +69,21 @@ def test_ranks_that_do_not_report_are_named_by_all(monkeypatch: pytest.MonkeyPat
     assert exchanged(store, "second", range(2), 0.2) == [(2,), (2,)]
     monkeypatch.setattr(world, "GRACE_S", 0.0)
     assert exchanged(store, "third", range(1, RANKS), 0.1) == [(0,), (0,)]
+
+
+class Silent:
+    """A store whose keeper was stopped."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: threading.Event().wait(60)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_store_that_answers_nothing_ends_the_exchange(monkeypatch: pytest.MonkeyPatch, rank: int) -> None:
+    monkeypatch.setattr(world, "GRACE_S", 0.0)
+    with pytest.raises(WrongWorldError, match="does not answer") as raised:
+        exchange(Silent(), rank, RANKS, report(rank), 0.05)
+    assert raised.value.ranks == (0,)
 
 
 class Watched:

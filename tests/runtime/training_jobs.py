@@ -188,6 +188,9 @@ def refused_tensors(rank: int, plan: Any) -> tuple[list[str], bool, list[str]]:
         "uint16": torch.ones(3, dtype=torch.uint16),
         "bool": torch.ones(3, dtype=torch.bool),
         "expanded": torch.ones(1).expand(3),
+        "overlapping": torch.ones(6).as_strided((3, 3), (1, 1)),
+        "negated": torch._neg_view(torch.ones(3)),
+        "nested": torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
         "meta": torch.ones(3, device="meta"),
         "inference": frozen,
         "list": [1.0],
@@ -203,12 +206,96 @@ def refused_tensors(rank: int, plan: Any) -> tuple[list[str], bool, list[str]]:
             pass
     tensor = torch.ones(3)
     executor.all_reduce(tensor)
+    executor.all_reduce(torch.ones(0, 0))
     executor.close()
     said = []
-    for starts in (False, True):
+    for call in (
+        lambda: executor.all_reduce(torch.ones(3)),
+        lambda: executor.all_reduce(torch.ones(3), async_op=True),
+        lambda: executor.exchange(3),
+        lambda: executor.switch(plan),
+    ):
         try:
-            executor.all_reduce(torch.ones(3), async_op=starts)
+            call()
         except InputError:
             said.append("refused")
     executor.close()
     return taken, float(tensor[0]) == len(plan.order), said
+
+
+def forked(rank: int, plan: Any) -> tuple[int, float]:
+    """How a process ends that is forked from a rank, uses the executor, closes it and lets it go; and a sum after that.
+
+    0: the use was refused.
+    """
+    import gc
+    import os
+
+    import torch
+
+    from netprobe.core.errors import InputError
+    from netprobe.runtime import Executor
+
+    executor: Any = Executor(plan, GROUPS[len(plan.order)], timeout_s=100)
+    executor.all_reduce(torch.ones(1000))
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            executor.all_reduce(torch.ones(1000))
+        except InputError:
+            code = 0
+        executor.close()
+        del executor
+        gc.collect()
+        os._exit(code)
+    _, status = os.waitpid(child, 0)
+    tensor = torch.ones(1000)
+    executor.all_reduce(tensor)
+    executor.close()
+    return status, float(tensor[-1])
+
+
+def interrupted(rank: int, plan: Any, victim: int) -> Any:
+    """``victim`` gets a KeyboardInterrupt in a collective, and asks for another: what each rank is told."""
+    import torch
+
+    from netprobe.core.errors import InputError, RankLostError
+    from netprobe.runtime import Executor
+
+    executor = Executor(plan, GROUPS[len(plan.order)], timeout_s=1000)
+    executor.all_reduce(torch.ones(1000))
+    if rank == victim:
+
+        def interrupt(*_: Any) -> Any:
+            raise KeyboardInterrupt
+
+        executor._lines._receive = interrupt  # type: ignore[assignment]
+    try:
+        executor.all_reduce(torch.ones(1000))
+    except KeyboardInterrupt:
+        try:
+            executor.all_reduce(torch.ones(1000))
+        except InputError:
+            return "refused"
+    except RankLostError as error:
+        return error.rank
+    finally:
+        executor.close()
+    return "no error"
+
+
+def left_out(rank: int, plan: Any) -> str:
+    """What an executor says whose group leaves this rank out, and one whose group is none."""
+    import torch.distributed as dist
+
+    from netprobe.core.errors import InputError
+    from netprobe.runtime import Executor
+
+    said = []
+    for group in (dist.GroupMember.NON_GROUP_MEMBER, 7, "world"):
+        try:
+            Executor(plan, group, timeout_s=100)
+        except InputError as error:
+            said.append(str(error))
+    return " ".join(said)

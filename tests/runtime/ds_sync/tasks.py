@@ -198,13 +198,16 @@ def accumulate(rank: int) -> tuple[list[float], list[float]]:
     return ends[0], ends[1]
 
 
-def die(rank: int, victim: int, how: int, overlap: bool) -> None:
-    """The victim ends in its third iteration; the others go on until they notice."""
+def die(rank: int, victim: int, how: int, overlap: bool, adjusts: bool = False) -> None:
+    """The victim ends in its third iteration, or where it ``adjusts``; the others go on until they notice."""
     import torch
 
     model = network(0)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    sync = trainer(rank, model, optimizer, plan_of([2, 1]), overlap=overlap, timeout_s=8)
+    plan = plan_of([2, 1], every=2 if adjusts else 100)
+    sync = trainer(rank, model, optimizer, plan, overlap=overlap, timeout_s=8)
+    if rank == victim and adjusts:
+        sync._adjust = lambda: os.kill(os.getpid(), how)
     for t in range(1000):
         if t == 2 and rank == victim:
             os.kill(os.getpid(), how)
@@ -213,3 +216,25 @@ def die(rank: int, victim: int, how: int, overlap: bool) -> None:
 
 
 KILLED, STOPPED = signal.SIGKILL, signal.SIGSTOP
+
+
+def end_early(rank: int, early: int, iterations: int) -> None:
+    """One rank has half as many batches as the others."""
+    import torch
+
+    model = network(0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    sync = trainer(rank, model, optimizer, plan_of([2, 1]), timeout_s=2)
+    learn(sync, model, optimizer, rank, range(iterations // 2 if rank == early else iterations))
+    sync.finish()
+
+
+def end_apart(rank: int) -> None:
+    """Each has another number of batches, and averages with nobody."""
+    import torch
+
+    model = network(0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    sync = trainer(rank, model, optimizer, plan_of([2, 2]))
+    sync.iteration = rank
+    sync.finish()

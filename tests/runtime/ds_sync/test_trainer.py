@@ -115,11 +115,32 @@ def test_an_ensemble_needs_batches_for_its_statistics(world: World) -> None:
     assert [answer[0] for answer in world.run(tasks.without_batches)] == ["InputError"] * 4
 
 
-@pytest.mark.parametrize(("how", "overlap"), [(tasks.KILLED, True), (tasks.STOPPED, False)])
-def test_a_rank_that_ends_is_named_by_all_others(how: int, overlap: bool) -> None:
+def test_ranks_that_finish_after_different_iterations_are_refused(world: World) -> None:
+    for name, text, _ in world.run(tasks.end_apart):
+        assert name == "InputError"
+        assert "h0 after 0, h1 after 1" in text
+
+
+def test_a_rank_with_fewer_batches_is_named() -> None:
+    """Its last sum would meet one of an iteration of the others."""
     world = World(3)
     try:
-        world.begin(tasks.die, 1, how, overlap)
+        for rank, (name, text, data) in enumerate(world.run(tasks.end_early, 1, 10)):
+            assert "give all ranks as many batches" in text
+            assert name == ("InputError" if rank == 1 else "RankLostError")
+            assert rank == 1 or data["rank"] == 1
+    finally:
+        world.end()
+
+
+@pytest.mark.parametrize(
+    ("how", "overlap", "adjusts"),
+    [(tasks.KILLED, True, False), (tasks.STOPPED, False, False), (tasks.KILLED, False, True)],
+)
+def test_a_rank_that_ends_is_named_by_all_others(how: int, overlap: bool, adjusts: bool) -> None:
+    world = World(3)
+    try:
+        world.begin(tasks.die, 1, how, overlap, adjusts)
         for rank in (0, 2):
             name, _, data = world.answer(rank)
             assert (name, data["rank"], data["host"]) == ("RankLostError", 1, "h1")
