@@ -21,6 +21,8 @@ from netprobe.runtime.within import STORE_S, Patient, SilentError, within
 _Made = TypeVar("_Made")
 LISTEN_S = 1.0
 """How long others have to say whom they waited for."""
+KEEP_S = 5.0
+"""How long the store's keeper waits for the others to read: who finds the store gone thinks that its keeper is lost."""
 OPEN_GRACE_S = 5.0
 """torch's own time-outs end connecting before this does, where the store answers."""
 _PAUSE_S = 0.05
@@ -80,6 +82,9 @@ class Faults:
         self._say(f"lost/{self._rank}", json.dumps([peer, timed_out, reduced]))
         close()  # whatever the store does
         rank, late, all_spoke = self._culprit(peer, timed_out)
+        self._say(f"done/{self._rank}", "yes")
+        if self._rank == self._keeper:
+            self._await_others(rank)
         other = next((r for r, said in self._said.items() if said != reduced), None)
         if all_spoke and other is not None:
             return RankLostError(
@@ -135,6 +140,14 @@ class Faults:
             seen.add(at)
             at, late = said
         return peer, timed_out, True
+
+    def _await_others(self, lost: int) -> None:
+        """On the rank that keeps the store: until the others have read there who is lost, or for `KEEP_S`."""
+        keys = [f"done/{rank}" for rank in range(len(self._names)) if rank not in (self._rank, lost)]
+        deadline = monotonic() + KEEP_S
+        with suppress(Exception):
+            while keys and monotonic() < deadline and not self._store.ask(lambda store: store.check(keys)):
+                sleep(_PAUSE_S)
 
     def _heard(self, rank: int, deadline: float) -> tuple[int, bool] | None:
         said = self._said_at(f"lost/{rank}", deadline)

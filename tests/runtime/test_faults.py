@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -96,6 +98,24 @@ def test_the_store_goes_with_the_rank_that_keeps_it(
     error = found.lost(2, False, "Gloo's text", lambda: closed.append(True))
     assert (error.rank, error.host, error.waited_for, closed) == (named, f"h{named}", 2, [True])
     assert words in str(error)
+
+
+def test_the_keeper_of_the_store_stays_until_the_others_have_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else who reads late finds the store gone, and names its keeper."""
+    monkeypatch.setattr(faults, "LISTEN_S", 0.0)
+    store = pytest.importorskip("torch.distributed").HashStore()
+    names = ["h0", "h1", "h2"]
+
+    def late() -> RankLostError:
+        time.sleep(0.3)
+        return faults.Faults(2, names, 60.0, store, 0).lost(1, False, "closed", lambda: None)
+
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(late)
+        error = faults.Faults(0, names, 60.0, store, 0).lost(1, False, "closed", lambda: None)
+        assert error.rank == 1
+        assert store.check(["done/2"])
+        assert other.result().rank == 1
 
 
 def test_connections_that_wait_for_a_silent_store_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
