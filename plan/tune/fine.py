@@ -14,10 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from netprobe.plan.schedule.schedule import Ints
-from netprobe.plan.tune.masters import Floats, Masters, Work
+from netprobe.plan.tune.masters import EVEN, Floats, Masters, Work
 
-EVEN = 1.05
-"""Hosts carry the same where the most is less than this times the least."""
 _LEAST = 1e-9
 
 

@@ -15,6 +15,8 @@ from netprobe.plan.schedule.builders.two_level import checked_groups, shared_out
 from netprobe.plan.schedule.schedule import REDUCE, Ints, Schedule, Template
 
 Floats = NDArray[np.float64]
+EVEN = 1.05
+"""Hosts carry the same where the most is less than this times the least."""
 TUNED = ("2lha", "flat")
 """Algorithms that have masters, by name."""
 

@@ -5,9 +5,10 @@
 
 A sudden change (the collectives' time, or a host's rate, more than 20 % off in every one of the last `Rules.confirm`
 windows) leads to Quicktune, after which Finetune moves a little at each step until no host has `Rules.epsilon`
-times the blame of another, or no move helps. What hosts can send is held still between changes (`levels`), so that
-noise moves nothing. Masters with which the collectives take longer than before are taken back, and nothing more is
-tried until the next sudden change.
+times the blame of another, or no move helps. What hosts can send is held still between changes (`levels`, which also
+says why a host that recovers has its whole share at once), so that noise moves nothing. Masters with which the
+collectives take longer than before are taken back, and nothing more is tried until the next sudden change; where the
+collectives then take as long all the same, it was not the masters, and they come again.
 Nothing here reads a clock: the same readings give the same verdicts.
 """
 
@@ -21,8 +22,8 @@ from typing import Literal
 import numpy as np
 
 from netprobe.plan.tune.fine import Blame, Network, blame_of, finetune
-from netprobe.plan.tune.levels import APART, departed, pooled
-from netprobe.plan.tune.masters import Floats, Masters, carried
+from netprobe.plan.tune.levels import APART, Change, Levels, pooled
+from netprobe.plan.tune.masters import EVEN, Floats, Masters, carried
 from netprobe.plan.tune.quick import quicktune, times
 
 Kind = Literal["wait", "keep", "quick", "fine", "back"]
@@ -32,17 +33,21 @@ Kind = Literal["wait", "keep", "quick", "fine", "back"]
 class Rules:
     """``beta`` and ``gamma`` weigh imbalance and time in the blame (the dissertation publishes neither).
 
-    ``apart`` is the ratio from which rates and times differ, ``rejoins`` that within which a host is like others again.
+    ``apart`` is the ratio from which rates and times differ, ``rejoins`` that within which a host is like it was again,
+    ``retry`` the windows after which a host that was put down and shows nothing is tried with more.
+    ``near``: a host with the most blame over this has as much as the one with most.
     ``least_gain``: by how much Quicktune must shorten the longest time, as a share of it, for masters to be moved.
     ``most_harm``: how much longer than before the collectives may take, as a share, before masters are taken back.
     """
 
     apart: float = APART
     rejoins: float = 1.1
+    retry: int = 8
     confirm: int = 2
     beta: float = 0.2
     gamma: float = 1.0
     epsilon: float = 1.1
+    near: float = 1.03
     least_gain: float = 0.02
     most_harm: float = 0.1
 
@@ -84,11 +89,12 @@ class Tuner:
         self._names = list(names)
         self._work = carried(masters.groups)
         self._recent: deque[Reading] = deque(maxlen=self.rules.confirm)
-        self._levels: Floats | None = None
+        self._levels: Levels | None = None
         self._usual_s: float | None = None
         self._ends: tuple[int, int] | None = None
         self._most = 1
-        self._undo: tuple[Masters, float] | None = None
+        self._undo: tuple[Masters, float, Floats] | None = None
+        self._redo: tuple[Masters, float, Floats] | None = None
         self._since = 0
         self._rests = False
 
@@ -98,33 +104,36 @@ class Tuner:
         self._since += 1
         if len(self._recent) < self.rules.confirm:
             return self._verdict("wait", "first windows after a change")
+        rules, rates = self.rules, [one.rates for one in self._recent]
         if self._levels is None:
-            self._levels = pooled(self._latest(), self.rules.apart)
-        changed = departed([one.rates for one in self._recent], self._levels, self.rules.apart)
-        if changed:
-            was, now = self._levels, self._latest()
-            # Of those that changed the last window alone: the one before may have begun earlier than the change.
-            last = reading.rates[changed]
-            now[changed] = np.where(np.isfinite(last), last, now[changed])
-            self._levels = pooled(now, self.rules.apart)
-            return self._quick(self._told(changed, was, now))
-        if self._undo is not None and self._since >= self.rules.confirm:
-            masters, before_s = self._undo
+            retry = rules.retry if self._moves else 0
+            self._levels = Levels(
+                self._latest(), apart=rules.apart, rejoins=rules.rejoins, confirm=rules.confirm, retry=retry
+            )
+            self._levels.moved(self._work.of(self.masters), anew=True)
+        before = self._levels.now.copy()
+        changes = self._levels.step(rates)
+        if changes:
+            return self._quick(self._told(changes), before, [one.host for one in changes])
+        if self._undo is not None and self._since >= rules.confirm:
+            masters, before_s, before = self._undo
             self._undo = None
-            if min(one.seconds for one in self._recent) > (1 + self.rules.most_harm) * before_s:
-                return self._back(masters, before_s)
+            if min(one.seconds for one in self._recent) > (1 + rules.most_harm) * before_s:
+                return self._back(masters, before_s, before)
+        if self._redo is not None and self._since >= rules.confirm:
+            masters, limit_s, raised = self._redo
+            self._redo = None
+            if self._seconds() > limit_s:
+                return self._again(masters, raised)
         if self._usual_s is None:
             self._usual_s = self._seconds()
         ratios = [one.seconds / self._usual_s for one in self._recent]
         if min(ratios) > self.rules.apart or max(ratios) < 1 / self.rules.apart:
-            text = f"{self._seconds():.3g} s an iteration, {self._usual_s:.3g} s before"
-            self._levels = pooled(self._latest(), self.rules.apart)
-            return self._quick(text)
+            return self._quick(
+                f"{self._seconds():.3g} s an iteration, {self._usual_s:.3g} s before", before, []
+            )
         if not self._moves:
             return self._keep("as before")
-        again = self._follow()
-        if again:
-            return self._quick(f"{self._names[again[0]]} sends as much as others")
         return self._keep("a move did harm") if self._rests else self._fine(reading)
 
     def _verdict(self, kind: Kind, text: str) -> Verdict:
@@ -134,17 +143,34 @@ class Tuner:
         self._ends, self._most = None, 1
         return self._verdict("keep", text)
 
-    def _adopt(self, kind: Kind, masters: Masters, text: str) -> Verdict:
+    def _adopt(self, kind: Kind, masters: Masters, text: str, before: Floats) -> Verdict:
+        """Go on with ``masters``; levels were ``before`` (N,)."""
+        assert self._levels is not None
         if self._undo is None:
-            self._undo = (self.masters, self._seconds())
+            self._undo = (self.masters, self._seconds(), before)
+        self._levels.moved(self._work.of(masters), anew=kind != "fine")
         self.masters, self._usual_s, self._since = masters, None, 0
         return self._verdict(kind, text)
 
-    def _back(self, masters: Masters, before_s: float) -> Verdict:
+    def _back(self, masters: Masters, before_s: float, before: Floats) -> Verdict:
         """Take back what did harm."""
+        assert self._levels is not None
         text = f"{self._seconds():.3g} s an iteration, {before_s:.3g} s before masters were moved: taken back"
         self._rests = True
-        verdict = self._adopt("back", masters, text)
+        redo = self.masters, float(np.sqrt(self._seconds() * before_s)), self._levels.now.copy()
+        verdict = self._adopt("back", masters, text, before)
+        self._levels.take_back(before)
+        self._undo, self._redo = None, redo
+        self._recent.clear()
+        return verdict
+
+    def _again(self, masters: Masters, raised: Floats) -> Verdict:
+        """It was not the masters: what was taken back did no harm."""
+        assert self._levels is not None
+        text = f"{self._seconds():.3g} s an iteration with the masters before too: what was taken back comes again"
+        self._rests = False
+        verdict = self._adopt("quick", masters, text, self._levels.now.copy())
+        self._levels.raise_again(raised)
         self._undo = None
         self._recent.clear()
         return verdict
@@ -160,51 +186,38 @@ class Tuner:
         made[known] = np.nanmedian(rates[:, known], axis=0)
         return made
 
-    def _told(self, changed: Sequence[int], was: Floats, now: Floats) -> str:
-        shown = [
-            f"{self._names[i]} sends {now[i] / 1e6:.3g} MB/s, {was[i] / 1e6:.3g} before" for i in changed[:4]
-        ]
-        more = f", and {len(changed) - 4} more" if len(changed) > 4 else ""
+    def _told(self, changes: Sequence[Change]) -> str:
+        shown = []
+        for one in changes[:4]:
+            name = self._names[one.host]
+            if one.why == "sends":
+                shown.append(f"{name} sends {one.now / 1e6:.3g} MB/s, {one.was / 1e6:.3g} before")
+            else:
+                shown.append(f"{name} is {one.why} with more")
+        more = f", and {len(changes) - 4} more" if len(changes) > 4 else ""
         return "; ".join(shown) + more
 
-    def _follow(self) -> list[int]:
-        """A host that is like no other is measured anew at each step; the others' levels stay.
-
-        Returns those that have become like others: nearer to them than a host has to be to leave them.
-        """
+    def _quick(self, why: str, before: Floats, changed: Sequence[int]) -> Verdict:
+        """Share the masters out anew for the present levels; those of ``changed`` hosts were ``before`` (N,)."""
         assert self._levels is not None
-        values, place, counts = np.unique(self._levels, return_inverse=True, return_counts=True)
-        alone = counts[place] == 1
-        if not alone.any():
-            return []
-        latest, again = self._latest(), []
-        for host in np.flatnonzero(alone & np.isfinite(latest) & (latest > 0)).tolist():
-            self._levels[host] = latest[host]
-            pools = values[counts > 1]
-            near = np.maximum(pools / latest[host], latest[host] / pools) < self.rules.rejoins
-            if near.any():
-                self._levels[host] = pools[np.argmax(near)]
-                again.append(host)
-        return again
-
-    def _quick(self, why: str) -> Verdict:
-        """Share the masters out anew for the present levels."""
-        assert self._levels is not None
-        levels = self._levels
+        levels, own = self._levels.now, list(changed)
         self._usual_s, self._ends, self._most = None, None, 1
-        self._undo, self._rests = None, False
+        self._undo, self._redo, self._rests = None, None, False
         if not self._moves:
             self._usual_s = self._seconds()
             return self._verdict("keep", f"{why}: plan anew (netprobe plan auto)")
         made = quicktune(self.masters, self._work, levels, self._between())
-        before = float(times(self.masters, self._work, levels).max())
-        after = float(times(made, self._work, levels).max())
+        was_s = float(times(self.masters, self._work, levels).max())
+        now_s = float(times(made, self._work, levels).max())
         moved = made.moved_from(self.masters)
-        if not len(moved) or after > before * (1 - self.rules.least_gain):
+        # In a large fleet one host's share is little to each of the others, and yet it shall have it.
+        shift = self._work.of(made)[own] / self._work.of(self.masters)[own]
+        due = bool((np.maximum(shift, 1 / shift) > EVEN).any())
+        if not len(moved) or (now_s > was_s * (1 - self.rules.least_gain) and not due):
             self._usual_s = self._seconds()
             return self._verdict("keep", f"{why}: other masters would not help")
-        text = f"{why}: {self._shares(made)}; the longest transfer {before / after:.2f} times shorter"
-        verdict = self._adopt("quick", made, text)
+        text = f"{why}: {self._shares(made)}; the longest transfer {was_s / now_s:.2f} times shorter"
+        verdict = self._adopt("quick", made, text, before)
         self._recent.clear()
         return verdict
 
@@ -220,10 +233,11 @@ class Tuner:
         """Move a little away from the host that is to blame."""
         assert self._levels is not None
         rules, chunk_bytes = self.rules, reading.size_bytes / self.masters.chunks
-        rtt_s = np.full(len(self._levels), float(np.nanmax(reading.rtt_s, initial=0.0)))
+        levels = self._levels.now
+        rtt_s = np.full(len(levels), float(np.nanmax(reading.rtt_s, initial=0.0)))
         blame: Blame = blame_of(
             self._work.of(self.masters) * chunk_bytes,
-            self._levels,
+            levels,
             rtt_s,
             beta=rules.beta,
             gamma=rules.gamma,
@@ -231,9 +245,12 @@ class Tuner:
         if blame.ratio <= rules.epsilon:
             return self._keep(f"blame within {blame.ratio:.2f}")
         ends = (blame.worst, int(np.argmin(blame.blame)))
-        same = self._ends is not None and any(a == b for a, b in zip(ends, self._ends))
+        # Hosts of a group share their masters evenly, and take turns at being the worst: it counts as the same one.
+        same = self._ends is not None and (
+            ends[1] == self._ends[1] or blame.blame[self._ends[0]] * rules.near > blame.blame[blame.worst]
+        )
         self._most, self._ends = 2 * self._most if same else 1, ends
-        network = Network(rates=self._levels, rtt_s=rtt_s, chunk_bytes=chunk_bytes)
+        network = Network(rates=levels, rtt_s=rtt_s, chunk_bytes=chunk_bytes)
         moved = finetune(self.masters, self._work, network, blame, self._most)
         who = self._names[blame.worst]
         if not moved.count:
@@ -242,7 +259,7 @@ class Tuner:
             f"{who} has {blame.ratio:.2f} times the least blame: {moved.globals_} global and "
             f"{moved.count - moved.globals_} local masters moved away; {self._shares(moved.masters)}"
         )
-        return self._adopt("fine", moved.masters, text)
+        return self._adopt("fine", moved.masters, text, levels.copy())
 
     def _shares(self, made: Masters) -> str:
         """How many chunks got other masters, and of whom."""

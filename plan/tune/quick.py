@@ -28,6 +28,9 @@ def times(masters: Masters, work: Work, rates: Floats) -> Floats:
 def quicktune(masters: Masters, work: Work, rates: Floats, between: Sequence[float] | None = None) -> Masters:
     """Masters with which the host that takes longest is sooner done; ``masters`` themselves where none are found.
 
+    Where that host is done as soon either way the next one counts: one host that can do no better must not keep the
+    others' masters where they are. Global masters may also stay in their groups: Finetune has put them there.
+
     ``rates`` (N,) is what each host can send a second, ``between`` (G,) what each group can send to the others (the sum
     over its hosts without). Raises ValueError for a rate that is not above 0.
     """
@@ -36,7 +39,17 @@ def quicktune(masters: Masters, work: Work, rates: Floats, between: Sequence[flo
         raise ValueError(f"{masters.ranks} rates above 0 are needed")
     shares = [float(rates[list(own)].sum()) for own in masters.groups] if between is None else list(between)
     homes = np.bincount(shared_out(masters.chunks, shares), minlength=len(masters.groups))
-    home, local = _home(masters, homes), masters.local.copy()
+    best = masters
+    for home in (_home(masters, homes), masters.home):
+        made = _inside(masters, home, work, rates)
+        if _sooner(times(made, work, rates), times(best, work, rates)):
+            best = made
+    return best
+
+
+def _inside(masters: Masters, home: Ints, work: Work, rates: Floats) -> Masters:
+    """Roles dealt out inside the groups, ``home`` (C,) those of the global masters."""
+    local = masters.local.copy()
     for g, members in enumerate(masters.groups):
         inside = np.flatnonzero(home == g)
         outside = np.flatnonzero(home != g)
@@ -49,9 +62,14 @@ def quicktune(masters: Masters, work: Work, rates: Floats, between: Sequence[flo
         )
         for chunks, counts in ((inside, central), (outside, only)):
             local[chunks, g] = reassigned(local[chunks, g], own, counts)
-    made = Masters(groups=masters.groups, home=home, local=local)
-    better = times(made, work, rates).max() < times(masters, work, rates).max()
-    return made if better else masters
+    return Masters(groups=masters.groups, home=home, local=local)
+
+
+def _sooner(some: Floats, others: Floats) -> bool:
+    """Whether the longest of ``some`` times (N,) is shorter than that of ``others``; where they are alike, the next."""
+    one, other = np.sort(some)[::-1], np.sort(others)[::-1]
+    differ = np.flatnonzero(np.abs(one - other) > 1e-9 * other)
+    return bool(len(differ)) and bool(one[differ[0]] < other[differ[0]])
 
 
 def _dealt(

@@ -91,34 +91,34 @@ def course(name: str, seed: int, *, moves: bool = True) -> tuple[Course, list[Ve
 
 EXPECTED: dict[tuple[str, int, bool], Course] = {
     ("flat", 1, True): Course(
-        "wkkkkkqwbwkqwkfqwkqwkkkkkkqwkkkkkkkkqwkkkkffqwqwkkkkkkkkqwkk", 4173369230, 1961706275
+        "wkkkkkqwbwkqwkkkqwkkkkkkkkqwkkkkkkkqwqwkkkkqwkqwkkkkkkkqwqwk", 3338398686, 101577991
     ),
     ("flat", 2, True): Course(
-        "wkkkkkqwbwkkkkkkkkkkkkkkkkqwkkkkkkkkqwfkkkqwkkqwkkkkkkkkkfff", 961662272, 3442260170
+        "wkkkkkqwbwkkkkkkkkkkkkkkkkqwkkkkkkkqwqwkkkkqwkqwkkkkkkkkkkkk", 279437168, 1772668458
     ),
     ("flat", 3, True): Course(
-        "wkkkkkqwkkkkkkkkkkqwkkkkkkqwkkkkkkkkqwkkkkfqwkqwkkkkkkkkkkkk", 3448929840, 4283454869
+        "wkkkkkqwkkkkkkkqwkkqwkkkkkqwkkkkkkkqwqwkkkkqwkqwkkkkkkkqwqwk", 3786250870, 58929560
     ),
     ("even", 1, True): Course(
-        "wkkkkkqwfffffffqwqwkkkkkkkqwfffffffffkbwkkkqwkqwffffffffqwff", 1081313737, 938351956
+        "wkkkkkqwfffffffqwqwkkkkkkkqwffffffffffffkbwqwkkkkkkkkkkkqwff", 2796962489, 3025285459
     ),
     ("even", 2, True): Course(
-        "wkkkkkqwkkkkkkkkkfqwkkkkkkqwkkkkkkkkqwkkkkfqwkqwfffffkbwqwff", 263160512, 2094602318
+        "wkkkkkqwkkkkkkkqwqwkkkkkkkqwkkkkkkkqwqwkkkkqwkqwffffffffqwff", 907802151, 180441325
     ),
     ("even", 3, True): Course(
-        "wkkkkkqwkkkkkkkkkfqwkkkkkkqwfffffffkffffffqwkkkkkkkkkkkkqwff", 438319952, 402413894
+        "wkkkkkqwkkkkkkkqwqwkkkkkkkqwfffffffqwqwffffqwkkkkkkkkkkkqwff", 2387843104, 22470245
     ),
     ("uneven", 1, True): Course(
-        "wffffffffffffffkbwkkkkkkffqwfffffffkqwbwkkkkffffffffffffkfff", 23037364, 377745323
+        "wffffffffffffffkbwkkkkkkffqwffffffffqwbwkkqwqwfffffffffkbwkk", 2401275720, 2545658684
     ),
     ("uneven", 2, True): Course(
-        "wfffffqwfffffffkfqwfffffffqwfffffffkqwbwkkqwfqwqwfffffkkffff", 3619694309, 2710588027
+        "wfffffqwfffffffqwqwffffffkqwffffffkbwkkkkkfqwkqwfffffffqwqwf", 499442651, 647120874
     ),
     ("uneven", 3, True): Course(
-        "wffffffffffffffkqwqwffffffqwkkkkkkkkqwkkkkfqwfqwfffffffkkfff", 1235731334, 73569484
+        "wffffffffffffffkqwqwkkkkkkqwkkkkkkkqwqwkkkkqwkkkkkkkkkkkkkkk", 3203196786, 3403860212
     ),
     ("even", 1, False): Course(
-        "wkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk", 817446249, 3212146065
+        "wkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk", 817446249, 3120986828
     ),
 }
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from netprobe.plan.schedule.builders import build, proved
 from netprobe.plan.schedule.builders.two_level import hierarchical, two_level
 from netprobe.plan.tune.fine import Network, blame_of, finetune
-from netprobe.plan.tune.levels import departed, pooled
+from netprobe.plan.tune.levels import against, pooled
 from netprobe.plan.tune.masters import Floats, Masters, carried, even_masters, masters_of, printed
 from netprobe.plan.tune.policy import Reading, Tuner
 from netprobe.plan.tune.quick import _dealt, quicktune, reassigned, times
@@ -199,11 +199,18 @@ def test_levels_ignore_noise_and_follow_what_lasts() -> None:
     rates = np.array([10.0, 11.0, 9.5, 4.0, np.nan])
     assert pooled(rates).tolist() == [10.0, 10.0, 10.0, 4.0, 10.0]
     assert pooled(np.full(2, np.nan)).tolist() == [1.0, 1.0]
-    levels = np.full(5, 10.0)
-    recent = [np.array([7.0, 7.0, 13.0, 10.0, 10.0]), np.array([7.5, 13.0, 14.0, 10.0, np.nan])]
-    assert departed(recent, levels) == [0, 2]
-    assert departed([rates / 2 for rates in recent], levels) == [0, 2]
-    assert departed([np.full(5, np.nan)], levels) == []
+    assert pooled(np.array([10.0, 11.9, 12.1, 8.4, 6.0])).tolist() == [10.0, 10.0, 12.1, 10.0, 6.0]
+
+
+def test_readings_are_told_apart_from_what_becomes_of_most_hosts() -> None:
+    usual = np.full(5, 10.0)
+    recent = [np.array([7.0, 7.0, 13.0, 10.0, 0.0]), np.array([5.0, 6.5, 6.5, 5.0, np.nan])]
+    found = against(recent, usual)
+    assert (
+        found[0, :4] == pytest.approx([7 / 8.5, 7 / 8.5, 13 / 8.5, 10 / 8.5]) and np.isnan(found[:, 4]).all()
+    )
+    assert found[1, :4] == pytest.approx([5 / 5.75, 6.5 / 5.75, 6.5 / 5.75, 5 / 5.75])
+    assert np.isnan(against([np.full(5, np.nan)], usual)).all()
 
 
 GROUPS = {"flat": [list(range(8))], "2lha": [list(range(4 * g, 4 * g + 4)) for g in range(4)]}
@@ -301,6 +308,24 @@ def test_masters_with_which_everything_takes_longer_are_taken_back() -> None:
         kinds.append(verdict.kind)
     assert [kind for kind in kinds if kind in ("quick", "fine", "back")] == ["quick", "back"]
     assert fleet.tuner.masters is before
+
+
+def test_masters_that_were_not_to_blame_come_again_after_they_were_taken_back() -> None:
+    """The machine becomes busy just when masters move, and stays so with the masters before."""
+    fleet = Fleet(GROUPS["2lha"], 0.0)
+    before = fleet.tuner.masters
+    kinds = []
+    for step in range(14):
+        rates = fleet.rates.copy()
+        rates[0] *= 0.4 if step > 3 else 1.0
+        between = np.array([float(rates[list(own)].sum()) for own in before.groups])
+        seconds = 1.5 if step > 5 else 1.0
+        verdict = fleet.tuner.step(
+            Reading(seconds=seconds, size_bytes=4e6, rates=rates, rtt_s=np.zeros(16), between=between)
+        )
+        kinds.append(verdict.kind)
+    assert [kind for kind in kinds if kind in ("quick", "back")] == ["quick", "back", "quick"]
+    assert fleet.tuner.masters.locals_of()[0] == 0
 
 
 def test_a_host_seen_half_recovered_has_its_share_in_the_end() -> None:
