@@ -91,10 +91,10 @@ def course(name: str, seed: int, *, moves: bool = True) -> tuple[Course, list[Ve
 
 EXPECTED: dict[tuple[str, int, bool], Course] = {
     ("flat", 1, True): Course(
-        "wkkkkkqwbwkqwkkkqwkkkkkkkkqwkkkkkkkqwqwkkkkqwkqwkkkkkkkqwqwk", 3338398686, 101577991
+        "wkkkkkqwbwqwkkkkqwkkkkkkkkqwkkkkkkkqwqwkkkkqwkqwkkkkkkkqwqwk", 2916667919, 1263938027
     ),
     ("flat", 2, True): Course(
-        "wkkkkkqwbwkkkkkkkkkkkkkkkkqwkkkkkkkqwqwkkkkqwkqwkkkkkkkkkkkk", 279437168, 1772668458
+        "wkkkkkqwbwqwkkkkkkqwkkkkkkqwkkkkkkkqwqwkkkkqwkqwkkkkkkkkkkkk", 3250865727, 1577572128
     ),
     ("flat", 3, True): Course(
         "wkkkkkqwkkkkkkkqwkkqwkkkkkqwkkkkkkkqwqwkkkkqwkqwkkkkkkkqwqwk", 3786250870, 58929560
@@ -109,10 +109,10 @@ EXPECTED: dict[tuple[str, int, bool], Course] = {
         "wkkkkkqwkkkkkkkqwqwkkkkkkkqwfffffffqwqwffffqwkkkkkkkkkkkqwff", 2387843104, 22470245
     ),
     ("uneven", 1, True): Course(
-        "wffffffffffffffkbwkkkkkkffqwffffffffqwbwkkqwqwfffffffffkbwkk", 2401275720, 2545658684
+        "wffffffffffffffkbwkkkkkkffqwffffffffqwbwqwfqwffffffffkbwkkkk", 3486854363, 2047240829
     ),
     ("uneven", 2, True): Course(
-        "wfffffqwfffffffqwqwffffffkqwffffffkbwkkkkkfqwkqwfffffffqwqwf", 499442651, 647120874
+        "wfffffqwfffffffqwqwffffffkqwffffffkbwqwkkqwqwkqwfffffffqwqwk", 3565744529, 1554652254
     ),
     ("uneven", 3, True): Course(
         "wffffffffffffffkqwqwkkkkkkqwkkkkkkkqwqwkkkkqwkkkkkkkkkkkkkkk", 3203196786, 3403860212
