@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from netprobe.plan.schedule.builders import build, proved
 from netprobe.plan.schedule.builders.two_level import hierarchical, two_level
 from netprobe.plan.tune.fine import Network, blame_of, finetune
-from netprobe.plan.tune.levels import against, pooled
+from netprobe.plan.tune.levels import Levels, against, pooled
 from netprobe.plan.tune.masters import Floats, Masters, carried, even_masters, masters_of, printed
 from netprobe.plan.tune.policy import Reading, Tuner
 from netprobe.plan.tune.quick import _dealt, quicktune, reassigned, times
@@ -211,6 +211,38 @@ def test_readings_are_told_apart_from_what_becomes_of_most_hosts() -> None:
     )
     assert found[1, :4] == pytest.approx([5 / 5.75, 6.5 / 5.75, 6.5 / 5.75, 5 / 5.75])
     assert np.isnan(against([np.full(5, np.nan)], usual)).all()
+
+
+@pytest.mark.parametrize(
+    ("windows", "kept"),
+    [
+        ([0.6, 0.78, 0.95], True),
+        ([0.6, 0.62, 0.63], False),
+        ([0.6, 0.75, 0.76], False),
+        ([0.95, 0.9, 0.9], True),
+    ],
+)
+def test_a_host_that_is_trusted_keeps_its_share_unless_it_sends_less_and_rises_no_more(
+    windows: list[float], kept: bool
+) -> None:
+    def step(levels: Levels, *seen: float) -> list[str]:
+        rows = [np.array([one, 1, 1, 1, 1, 1]) for one in seen]
+        return [one.why for one in levels.step(rows)]
+
+    even, little = np.full(6, 300.0), np.array([160.0, 328, 328, 328, 328, 328])
+    levels = Levels(np.ones(6))
+    levels.moved(even, anew=True)
+    assert step(levels, 1, 1) == [] and step(levels, 0.4, 0.4) == ["sends"]
+    levels.moved(little, anew=True)
+    assert (
+        step(levels, 0.35, 0.35) == []
+        and step(levels, 0.36, 0.5) == []
+        and step(levels, 0.5, 0.5) == ["sends"]
+    )
+    assert levels.now[0] == 1.0
+    levels.moved(even, anew=True)
+    found = step(levels, *windows[:2]) + step(levels, *windows[1:])
+    assert (found == []) == kept and (levels.now[0] == 1.0) == kept
 
 
 GROUPS = {"flat": [list(range(8))], "2lha": [list(range(4 * g, 4 * g + 4)) for g in range(4)]}
