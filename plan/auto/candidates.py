@@ -20,6 +20,9 @@ from netprobe.probe.agent.collective.program import MAX_CHUNKS, MAX_RANKS
 CHUNK_BYTES = 64 * 1024
 """Chunk size of 2LHA in PLink."""
 TUNED_BYTES = (CHUNK_BYTES, 4 * CHUNK_BYTES, 16 * CHUNK_BYTES, 64 * CHUNK_BYTES)
+CHUNKS_A_HOST, LEAST_CHUNK_BYTES, FEW_CHUNKS = 3, CHUNK_BYTES // 4, 128
+"""2LHA without a chunk size: so many chunks a host, that phases of one overlap with those of others, as long as none
+is smaller than that and there are no more in all."""
 MOST_CHUNKS_TUNED = 2048
 """Most chunks of a candidate: more gain nothing, and make the plan large."""
 MOST_TRANSFERS = 1 << 21
@@ -54,7 +57,7 @@ class Candidate:
     """An algorithm on an order. ``blocks`` is how many equal pieces the buffer is cut into (2LHA: chunks).
 
     ``chunk_bytes`` is set where the number of pieces follows from the size: one for so many bytes. Otherwise each
-    channel has one; 2LHA one per host.
+    channel has one; 2LHA one per host, up to CHUNKS_A_HOST of large buffers.
     """
 
     algorithm: str
@@ -100,8 +103,15 @@ class Candidate:
     def pieces(self, size_bytes: int) -> int:
         """Into how many blocks a buffer of so many bytes is cut."""
         if self.chunk_bytes is None:
-            return max(self.channels, len(self.order)) if self.algorithm == "2lha" else self.channels
+            return max(
+                self.channels, self._rows(size_bytes) * len(self.order) if self.algorithm == "2lha" else 1
+            )
         return max(self.channels, math.ceil(size_bytes / self.chunk_bytes))
+
+    def _rows(self, size_bytes: int) -> int:
+        """How many chunks a host is global master of in 2LHA, where no size is given."""
+        hosts = len(self.order)
+        return max(1, min(CHUNKS_A_HOST, size_bytes // (LEAST_CHUNK_BYTES * hosts), FEW_CHUNKS // hosts))
 
     def transfers(self, size_bytes: int) -> int:
         """About how many transfers its schedule has."""
@@ -155,7 +165,7 @@ def two_level_candidates(
 ) -> list[Candidate]:
     """2LHA on ``groups`` with chunks of ``chunk_bytes``, or with each size worth trying (None).
 
-    Those are TUNED_BYTES as far as the buffer is larger (all for ``size_bytes`` None), and one chunk per host. Where
+    Those are TUNED_BYTES as far as the buffer is larger (all for ``size_bytes`` None), and CHUNKS_A_HOST a host. Where
     ``groups`` have other shares too, each with both.
     """
     if groups.others is not None:

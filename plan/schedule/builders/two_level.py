@@ -35,6 +35,8 @@ PHASES = (
     ("from local masters", 3),
 )
 Groups = Sequence[Sequence[int]]
+_SAME = 1e-9
+"""Shares that differ by no more are equal but for rounding."""
 
 
 def two_level(
@@ -59,7 +61,8 @@ def two_level(
     between = _checked_weights(
         group_weights, len(groups), "groups", [float(sum(own[r] for r in g)) for g in groups]
     )
-    homes, masters = _masters(groups, chunks, own, between)
+    even = _even_masters(groups, chunks) if _all_even(groups, own, between) else None
+    homes, masters = even or _masters(groups, chunks, own, between)
     return with_masters(groups, homes, masters, channels=channels, name=name)
 
 
@@ -99,6 +102,25 @@ def with_masters(
         channels=channels,
         phases=PHASES,
     )
+
+
+def _all_even(groups: Groups, own: Sequence[float], between: Sequence[float]) -> bool:
+    """Whether all groups have the same size, and all ranks and groups the same share."""
+    same = len(set(map(len, groups))) == 1
+    return same and all(max(weights) - min(weights) <= _SAME * max(weights) for weights in (own, between))
+
+
+def _even_masters(groups: Groups, chunks: int) -> tuple[list[int], list[list[int]]]:
+    """`_masters` where all shares are equal: Latin squares of members and groups.
+
+    Of n chunks in a row every host is a local master once, so that in each phase every host receives from as many as it
+    sends to; their global masters are in as many groups as can be, and of n G chunks in a row every host is it once.
+    The masters of a chunk have the same place in their groups: a host has connections to one host of each other group.
+    """
+    size = len(groups[0])
+    turns = [divmod(chunk, size) for chunk in range(chunks)]
+    homes = [(place + turn) % len(groups) for turn, place in turns]
+    return homes, [[members[place] for members in groups] for _, place in turns]
 
 
 def _masters(

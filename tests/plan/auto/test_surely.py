@@ -51,7 +51,7 @@ def test_what_depends_on_another_resource_stays_open() -> None:
     hosts = tuple(host.name for host in map_.hosts)
     groups = Groups(name="natural", ranks=((0, 1, 2, 3), (4, 5, 6, 7)))
     ring = Candidate(algorithm="chunked-ring", order=hosts)
-    levels = Candidate(algorithm="2lha", order=hosts, groups=groups, chunk_bytes=1 << 20)
+    levels = Candidate(algorithm="2lha", order=hosts, groups=groups, chunk_bytes=4 << 20)
     size = 50 * SIZE
     # 2LHA loads hosts as the ring does, and uplinks less: by uplinks that are read well it is the faster one ..
     sure = chooser(map_, read_within(map_, 0.02, uplink=5e8), ring, levels)

@@ -14,6 +14,7 @@ from netprobe.plan.schedule.builders import proved
 from netprobe.plan.schedule.builders.two_level import hierarchical, shared_out, two_level
 from netprobe.plan.schedule.program import compile_schedule
 from netprobe.plan.schedule.proof import prove
+from netprobe.plan.tune.masters import masters_of
 from tests.plan.schedule.timing import add_up, contributions, expected
 from tests.properties import examples
 
@@ -25,6 +26,41 @@ def groupings(draw: st.DrawFn) -> list[list[int]]:
     random.Random(draw(st.integers(0, 99))).shuffle(ranks)
     ends = np.cumsum([0, *sizes]).tolist()
     return [ranks[a:b] for a, b in itertools.pairwise(ends)]
+
+
+def masters(
+    groups: list[list[int]], chunks: int, **weights: list[float]
+) -> tuple[list[int], list[list[int]]]:
+    """The global master of each chunk, and the masters of all groups."""
+    found = masters_of(two_level(groups, chunks, **weights))  # type: ignore[arg-type]
+    assert found is not None
+    return found.centre.tolist(), found.local.tolist()
+
+
+@pytest.mark.parametrize(("count", "size"), [(4, 4), (3, 5), (5, 2), (1, 4), (4, 1), (2, 6)])
+def test_equal_hosts_take_turns_as_masters(count: int, size: int) -> None:
+    """Latin squares: every run of n chunks has each host as local master once, and n G chunks as global master once."""
+    groups = [[g + count * i for i in range(size)] for g in range(count)]
+    ranks = count * size
+    central, local = masters(groups, 2 * ranks)
+    for begin in range(0, 2 * ranks, size):
+        assert sorted(rank for own in local[begin : begin + size] for rank in own) == list(range(ranks))
+        homes = {rank % count for rank in central[begin : begin + size]}
+        assert len(homes) == min(size, count)
+    for begin in (0, ranks):
+        assert sorted(central[begin : begin + ranks]) == list(range(ranks))
+    # Between groups every host has to do with one host of each.
+    assert all(len({rank // count for rank in own}) == 1 for own in local)
+
+
+def test_hosts_that_are_not_equal_do_not_take_turns() -> None:
+    groups = [[0, 1], [2, 3]]
+    central, _ = masters(groups, 16, weights=[3.0, 1.0, 1.0, 3.0])
+    assert [central.count(rank) for rank in range(4)] == [6, 2, 2, 6]
+    central, _ = masters(groups, 16, group_weights=[3.0, 1.0])
+    assert [central.count(rank) for rank in range(4)] == [6, 6, 2, 2]
+    central, _ = masters([[0, 1, 2], [3]], 16)
+    assert [central.count(rank) for rank in range(4)] == [4, 4, 4, 4]
 
 
 @examples(40)

@@ -100,13 +100,13 @@ EXPECTED: dict[tuple[str, int, bool], Course] = {
         "wkkkkkqwkkkkkkkqwkkqwkkkkkqwkkkkkkkqwqwkkkkqwkqwkkkkkkkqwqwk", 3786250870, 58929560
     ),
     ("even", 1, True): Course(
-        "wkkkkkqwfffffffqwqwkkkkkkkqwffffffffffffkbwqwkkkkkkkkkkkqwff", 2796962489, 3025285459
+        "wkkkkkqwfffffffqwqwkkkkkkkqwfffffffffkbwqwkqwkkkkkkkkkkkqwff", 2703671444, 4201355200
     ),
     ("even", 2, True): Course(
-        "wkkkkkqwkkkkkkkqwqwkkkkkkkqwkkkkkkkqwqwkkkkqwkqwffffffffqwff", 907802151, 180441325
+        "wkkkkkqwkkkkkkkqwqwkkkkkkkqwkkkkkkkqwqwkkkkqwkqwffffffffqwff", 2806420070, 4150313805
     ),
     ("even", 3, True): Course(
-        "wkkkkkqwkkkkkkkqwqwkkkkkkkqwfffffffqwqwffffqwkkkkkkkkkkkqwff", 2387843104, 22470245
+        "wkkkkkqwkkkkkkkqwqwkkkkkkkqwfffffffqwqwffffqwkkkkkkkkkkkqwff", 2354251986, 3829888743
     ),
     ("uneven", 1, True): Course(
         "wffffffffffffffkbwkkkkkkffqwffffffffqwbwqwfqwffffffffkbwkkkk", 3486854363, 2047240829
@@ -118,7 +118,7 @@ EXPECTED: dict[tuple[str, int, bool], Course] = {
         "wffffffffffffffkqwqwkkkkkkqwkkkkkkkqwqwkkkkqwkkkkkkkkkkkkkkk", 3203196786, 3403860212
     ),
     ("even", 1, False): Course(
-        "wkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk", 817446249, 3120986828
+        "wkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk", 3776600175, 3120986828
     ),
 }
 
