@@ -49,6 +49,8 @@ WITHIN_MANY = 1.5
 MOST_SIMULATED = 10_000_000
 """Transfers that are simulated while sizes are looked through, half of them below the size of the plan and half above:
 the sizes beyond are left out, and said to be. 64 hosts need a fifth of it, with capacities that all differ."""
+MAY_BE = 0.05
+"""An order is kept that may be as good as a new one, unless it is expected to take so much longer."""
 _LOOKED_AT = 6
 Reason = Literal["faster", "close", "cannot_tell", "left_out"]
 
@@ -145,12 +147,13 @@ class Chooser:
     def _without_new_order(
         self, sure: Sequence[Candidate], own: Candidate | None, size_bytes: int
     ) -> Candidate:
-        """The first, or one in the original order that is as good, or may be."""
+        """The first, or one in the original order that is as good, or may be and is not expected to be much slower."""
         chosen = sure[0]
         if chosen.order_name == GIVEN or own is None or own not in sure:
             return chosen
         close = self.time_s(own, size_bytes) <= self.time_s(chosen, size_bytes) * (1 + CLOSE)
-        return own if close or not self.surely(chosen, own, size_bytes) else chosen
+        near = self.time_s(own, size_bytes) <= self.time_s(chosen, size_bytes) * (1 + MAY_BE)
+        return own if close or (near and not self.surely(chosen, own, size_bytes)) else chosen
 
     def table(self, decision: Decision) -> list[Tried]:
         """Every candidate at the size of a decision, the chosen one first, then by time.

@@ -126,3 +126,31 @@ def test_sizes_that_would_take_too_long_are_said_to_be_left_out(monkeypatch: pyt
     assert ranges[0].candidate is None and ranges[-1].candidate is None
     inner = next(one for one in ranges if one.first_bytes <= 10**6 <= one.last_bytes)
     assert inner.candidate == decision.candidate and found.simulated > 0
+
+
+@pytest.mark.parametrize(
+    ("own_s", "surely", "kept"),
+    [(1.01, True, True), (1.03, True, False), (1.04, False, True), (1.06, False, False), (1.5, False, False)],
+)
+def test_an_order_is_kept_that_may_be_as_good_and_is_expected_to_be_nearly(
+    own_s: float, surely: bool, kept: bool
+) -> None:
+    order = ("a", "b", "c")
+    new = Candidate(algorithm="chunked-ring", order=order, order_name="found")
+    own = Candidate(algorithm="flat", order=order)
+    times = {new: 1.0, own: own_s}
+
+    class Told(Chooser):
+        """Times and what is sure are given."""
+
+        def __init__(self) -> None:
+            pass
+
+        def time_s(self, candidate: Candidate, _: int) -> float:
+            return times[candidate]
+
+        def surely(self, *_: object) -> bool:
+            return surely
+
+    assert Told()._without_new_order([new, own], own, 1000) == (own if kept else new)
+    assert Told()._without_new_order([new], own, 1000) == new

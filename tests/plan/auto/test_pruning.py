@@ -17,7 +17,7 @@ from netprobe.plan.auto.candidates import (
     two_level_candidates,
     with_shares,
 )
-from netprobe.plan.auto.choice import BASELINES, CLOSE, Chooser
+from netprobe.plan.auto.choice import BASELINES, CLOSE, MAY_BE, Chooser
 from netprobe.plan.auto.known import known_network
 from netprobe.plan.auto.predicting import run_of
 from netprobe.plan.schedule.builders import ALGORITHMS
@@ -57,8 +57,8 @@ def unpruned_s(found: Chooser, size: int) -> float:
     own = next((one for one in sure if one.order_name == GIVEN), None)
     if own is None or sure[0].order_name == GIVEN:
         return times[sure[0]]
-    surely = found.surely(sure[0], own, size)
-    return times[own if times[own] <= times[sure[0]] * (1 + CLOSE) or not surely else sure[0]]
+    near = times[own] <= times[sure[0]] * (1 + MAY_BE) and not found.surely(sure[0], own, size)
+    return times[own if times[own] <= times[sure[0]] * (1 + CLOSE) or near else sure[0]]
 
 
 def check(sizes: Sequence[int], noise: float, uplink: float, size: int) -> None:
