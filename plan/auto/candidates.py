@@ -22,7 +22,8 @@ CHUNK_BYTES = 64 * 1024
 TUNED_BYTES = (CHUNK_BYTES, 4 * CHUNK_BYTES, 16 * CHUNK_BYTES, 64 * CHUNK_BYTES)
 CHUNKS_A_HOST, LEAST_CHUNK_BYTES, FEW_CHUNKS = 3, CHUNK_BYTES // 4, 128
 """2LHA without a chunk size: so many chunks a host, that phases of one overlap with those of others, as long as none
-is smaller than that and there are no more in all."""
+is smaller than that and there are no more in all. Where they would be larger than CHUNK_BYTES, those of TUNED_BYTES
+are finer, and faster on a wire: the simulator thinks too well of few large ones."""
 MOST_CHUNKS_TUNED = 2048
 """Most chunks of a candidate: more gain nothing, and make the plan large."""
 MOST_TRANSFERS = 1 << 21
@@ -57,7 +58,7 @@ class Candidate:
     """An algorithm on an order. ``blocks`` is how many equal pieces the buffer is cut into (2LHA: chunks).
 
     ``chunk_bytes`` is set where the number of pieces follows from the size: one for so many bytes. Otherwise each
-    channel has one; 2LHA one per host, up to CHUNKS_A_HOST of large buffers.
+    channel has one; 2LHA one per host, or up to CHUNKS_A_HOST that are no larger than CHUNK_BYTES.
     """
 
     algorithm: str
@@ -111,6 +112,8 @@ class Candidate:
     def _rows(self, size_bytes: int) -> int:
         """How many chunks a host is global master of in 2LHA, where no size is given."""
         hosts = len(self.order)
+        if size_bytes > CHUNKS_A_HOST * CHUNK_BYTES * hosts:
+            return 1
         return max(1, min(CHUNKS_A_HOST, size_bytes // (LEAST_CHUNK_BYTES * hosts), FEW_CHUNKS // hosts))
 
     def transfers(self, size_bytes: int) -> int:
@@ -165,8 +168,8 @@ def two_level_candidates(
 ) -> list[Candidate]:
     """2LHA on ``groups`` with chunks of ``chunk_bytes``, or with each size worth trying (None).
 
-    Those are TUNED_BYTES as far as the buffer is larger (all for ``size_bytes`` None), and CHUNKS_A_HOST a host. Where
-    ``groups`` have other shares too, each with both.
+    Those are TUNED_BYTES as far as the buffer is larger (all for ``size_bytes`` None), and one to CHUNKS_A_HOST a
+    host. Where ``groups`` have other shares too, each with both.
     """
     if groups.others is not None:
         apart = (replace(groups, others=None), replace(groups, shares=groups.others, others=None))

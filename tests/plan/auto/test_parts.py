@@ -152,10 +152,11 @@ def test_candidates_are_cut_into_the_sizes_that_are_worth_trying() -> None:
     large = two_level_candidates(order, groups, sizes[0] * (MOST_CHUNKS_TUNED + 1), chunk_bytes=None)
     assert [one.chunk_bytes for one in large] == [*sizes[1:], None]
     assert [one.pieces(sizes[0]) for one in large] == [1, 1, 1, 4]
-    # Without a size: a chunk a host, or two or three where none is below 16 KiB and there are 128 at most.
-    assert [large[-1].pieces(size << 10) for size in (0, 127, 128, 191, 192, 4096)] == [4, 4, 8, 8, 12, 12]
+    # Without a size: a chunk a host, or two or three of 16 to 64 KiB each, 128 in all at most.
+    assert [large[-1].pieces(size << 10) for size in (0, 127, 128, 191, 192, 768)] == [4, 4, 8, 8, 12, 12]
+    assert large[-1].pieces((768 << 10) + 1) == 4
     many = replace(large[-1], order=tuple(f"h{i}" for i in range(50)))
-    assert many.pieces(1 << 30) == 100 and replace(many, order=many.order * 3).pieces(1 << 30) == 150
+    assert many.pieces(8 << 20) == 100 and replace(many, order=many.order * 3).pieces(24 << 20) == 150
     assert replace(large[-1], channels=16).pieces(0) == 16
     flat = flat_candidates({"flat": {"a": order, "b": order}, "nccl-tree": {"a": order}}, channels=(1, 3))
     assert [(one.algorithm, one.order_name, one.channels, one.chunk_bytes) for one in flat] == [
