@@ -111,10 +111,12 @@ def test_an_uncertain_baseline_is_kept_for_want_of_knowledge() -> None:
     assert decided({BASE: 1.0, OWN: 0.5}, {OWN: 3.0}) == (BASE, "cannot_tell", OWN)
 
 
-def test_a_new_order_has_to_be_surely_faster_than_the_original_one() -> None:
+def test_a_new_order_has_to_be_surely_faster_than_the_original_one_or_expected_to_be() -> None:
     times = {BASE: 1.0, OWN: 0.6, NEW[0]: 0.5}
     assert decided(times)[:2] == (NEW[0], "faster")
-    assert decided(times, {NEW[0]: 1.3})[:2] == (OWN, "faster")
+    # One that may be slower is taken only where it is expected to be faster by over a twentieth.
+    assert decided(times | {OWN: 0.52}, {NEW[0]: 1.3})[:2] == (OWN, "faster")
+    assert decided(times | {OWN: 0.53}, {NEW[0]: 1.3})[:2] == (NEW[0], "faster")
     assert decided(times | {NEW[0]: 0.595})[0] == OWN  # as good, within a fiftieth
     # The original order is looked at though six new ones are faster by the figures.
     many = {BASE: 1.0, OWN: 0.7} | {one: 0.5 + 0.01 * at for at, one in enumerate(NEW)}
