@@ -112,7 +112,9 @@ class Executor:
         self._batches = _batches(group, self.collective)
         ranks, channels = len(members), self.collective.program.channels
         self._faults = Faults(self.rank, self._names, timeout_s, store, keeper)
-        self._lines = self._faults.opened(lambda: Lines(store, self.rank, ranks, channels, timeout_s))
+        self._lines = self._faults.opened(
+            lambda: Lines(store, self.rank, ranks, channels, timeout_s, native=self._settings.native)
+        )
         self._owner = Owner(self._lines)
         self._lock = threading.Lock()
         self._worker: Worker | None = None
@@ -335,7 +337,9 @@ class Executor:
         tape = self._tapes.get(key)
         if tape is None:
             bounds = self.collective.schedule.boundaries(elements)
-            tape = tape_of(self.collective.program, self.rank, bounds, itemsize, self._settings)
+            tape = tape_of(
+                self.collective.program, self.rank, bounds, itemsize, self._settings, native=self._lines.native
+            )
             while len(self._tapes) >= TAPES_KEPT:
                 self._tapes.pop(next(iter(self._tapes)))
             self._tapes[key] = tape

@@ -14,10 +14,12 @@ from datetime import timedelta
 from time import perf_counter
 from typing import Any
 
+from netprobe.runtime.native.engine import Failed
+from netprobe.runtime.native.lines import NativeLines, open_native
 from netprobe.runtime.overtaking import MessageFailed, Overtaking, Staging
 from netprobe.runtime.sockets import Ends, close_connections, own_connections
 from netprobe.runtime.tape import ADD, POST, PUT, SEND_NOW, TAKE, Message, Tape
-from netprobe.runtime.tensors import mark_of
+from netprobe.runtime.tensors import kind_of, mark_of
 from netprobe.runtime.waiters import Waiters
 
 MOST_TAGS = 1 << 20
@@ -61,22 +63,29 @@ class Lines:
     has made, and hangs where members have made different numbers of them.
     """
 
-    def __init__(self, store: Any, rank: int, ranks: int, channels: int, timeout_s: float) -> None:
+    def __init__(
+        self, store: Any, rank: int, ranks: int, channels: int, timeout_s: float, *, native: bool = True
+    ) -> None:
         from torch.distributed import PrefixStore
         from torch.distributed.distributed_c10d import ProcessGroupGloo
 
+        def group(channel: int) -> Any:
+            return ProcessGroupGloo(
+                PrefixStore(f"channel {channel}", store), rank, ranks, timeout=timedelta(seconds=timeout_s)
+            )
+
         self.channels = channels
         before = own_connections()
-        self._groups = [
-            ProcessGroupGloo(
-                PrefixStore(f"channel {channel}", store),
-                rank,
-                ranks,
-                timeout=timedelta(seconds=timeout_s),
-            )
-            for channel in range(channels)
-        ]
+        self._groups = [group(0)]
         now = own_connections()
+        own = [ends[0].split()[0] for at, ends in now.items() if before.get(at) != ends]
+        why_not = "" if native else "its settings say so"
+        self._native, self.why_not_native = open_native(
+            PrefixStore("native", store), own, rank, ranks, channels, timeout_s, why_not
+        )
+        if self._native is None:
+            self._groups += [group(channel) for channel in range(1, channels)]
+            now = own_connections()
         self._ends: dict[int, Ends] = {at: ends for at, ends in now.items() if before.get(at) != ends}
         self._waiters: Waiters | None = None
         self._stuck = False
@@ -90,6 +99,8 @@ class Lines:
 
     def run(self, tape: Tape, flat: Any, *, adds: bool = True) -> dict[str, float]:
         """Run a tape on a contiguous tensor of one dimension; seconds by `PARTS`. Raises MessageError."""
+        if self._native is not None:
+            return self._run_native(self._native, tape, flat, adds)
         if tape.window:
             return self._overtaking(tape, flat, adds)
         messages = tape.messages
@@ -140,6 +151,23 @@ class Lines:
             self._stuck = True  # works of this frame hold the connections open
             raise
         return {"copy": 0.0, "wire": wire, "reduce": reduce, "wait": wait}
+
+    @property
+    def native(self) -> bool:
+        """Whether tapes are run by the library in C."""
+        return self._native is not None
+
+    def _run_native(self, native: NativeLines, tape: Tape, flat: Any, adds: bool) -> dict[str, float]:
+        """`run` by the library in C."""
+        began = perf_counter()
+        try:
+            wait_s, reduce_s = native.run(tape, flat, kind_of(flat), mark_of(flat), self._timeout_s, adds=adds)
+        except Failed as failed:
+            peer, timed_out = native.peer_of(failed)
+            raise MessageError(peer, timed_out, str(failed)) from None
+        native.add_waited_s(self.waited_s)
+        took = perf_counter() - began
+        return {"copy": 0.0, "wire": took - wait_s - reduce_s, "reduce": reduce_s, "wait": wait_s}
 
     def _base(self, flat: Any) -> int:
         """Two tags for a message, in turns: a rank may be an iteration ahead of another."""
@@ -215,6 +243,8 @@ class Lines:
 
     def close(self) -> None:
         """Close the connections, so that peers that wait for this rank learn of its end at once."""
+        if self._native is not None:
+            self._native.close()
         if self._stuck:
             # Threads that wait hold the connections open.
             close_connections(self._ends)

@@ -52,7 +52,7 @@ class Operation(NamedTuple):
     slot: int = -1
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Tape:
     """The operations of one rank for one buffer size; ``slots`` staging buffers of ``slot_elements`` are needed."""
 
@@ -65,7 +65,7 @@ class Tape:
     window: int = 0
     """How many receives are posted at a time where messages overtake (`overtaking`), which have no operations then."""
     after: tuple[tuple[int, ...], ...] = ()
-    """Of each message the earlier ones that it waits for, where messages overtake."""
+    """Of each message the earlier ones that it waits for, where there are no operations."""
 
 
 def exchange_steps(program: CollectiveProgram) -> frozenset[int]:
@@ -104,16 +104,25 @@ class Settings:
     copied_bytes: int = 1 << 19
     overtaking: int = 12
     """Receives that are posted at a time where messages overtake; 0: none do."""
+    native: bool = True
+    """Whether messages are moved by the library in C (`netprobe.runtime.native`), where all ranks have it."""
 
 
-def tape_of(program: CollectiveProgram, rank: int, bounds: Ints, itemsize: int, settings: Settings) -> Tape:
-    """The tape of ``rank`` for a buffer whose chunks begin at ``bounds`` (chunks + 1,), in elements of ``itemsize``."""
+def tape_of(
+    program: CollectiveProgram, rank: int, bounds: Ints, itemsize: int, settings: Settings, *, native: bool = False
+) -> Tape:
+    """The tape of ``rank`` for a buffer whose chunks begin at ``bounds`` (chunks + 1,), in elements of ``itemsize``.
+
+    ``native``: for the library in C, which needs no operations.
+    """
     cuts = cuts_for(bounds, itemsize, settings.message_bytes)
     fine = fine_bounds(bounds, cuts)
     rows = _pieces(program, rank, fine, cuts, max(1, settings.message_bytes // itemsize))
     messages = _tagged(rows, fine)
     after = _after(rows, len(fine) - 1)
     tags = max((m.tag for m in messages), default=-1) + 1
+    if native:
+        return Tape(messages=messages, operations=(), slots=0, slot_elements=0, tags=tags, after=tuple(map(tuple, after)))
     if settings.overtaking and overtakes(program, messages):
         added = [m.end - m.begin for m in messages if m.reduces]
         return Tape(

@@ -44,6 +44,11 @@ def check_tensor(tensor: Any, op: str, *, on_gpus: bool) -> None:
         raise InputError(f"the mean of {tensor.dtype} need not be a whole number: reduce by sum")
 
 
+def kind_of(flat: Any) -> int:
+    """The number of a tensor's dtype in `DTYPES`."""
+    return DTYPES.index(_name(flat))
+
+
 def mark_of(flat: Any) -> int:
     """Of a tensor's dtype and, modulo a prime, its elements: below 2 ** 10. Unlike tensors nearly always differ."""
     return DTYPES.index(_name(flat)) * _SIZES_TOLD_APART + int(flat.numel()) % _SIZES_TOLD_APART

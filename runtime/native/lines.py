@@ -1,0 +1,95 @@
+"""A rank's connections for the library in C, opened on all ranks or on none."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+from netprobe.runtime.native.build import NotBuiltError, library
+from netprobe.runtime.native.connect import NotConnectedError, connect
+from netprobe.runtime.native.engine import TIMED_OUT, Engine, Failed
+from netprobe.runtime.tape import Tape
+
+VARIABLE = "NETPROBE_NATIVE"
+"""0: messages go through torch.distributed."""
+CONNECT_S = 30.0
+
+
+class NativeLines:
+    """Connections to every other rank, ``channels`` a pair."""
+
+    def __init__(self, sockets: dict[tuple[int, int], socket.socket], rank: int, ranks: int) -> None:
+        self._sockets = list(sockets.values())
+        self._ranks = ranks
+        self.peers = [peer for peer, _ in sockets]
+        """Of each connection."""
+        links = {key: at for at, key in enumerate(sockets)}
+        self._engine = Engine([one.fileno() for one in self._sockets], links)
+
+    def run(self, tape: Tape, flat: Any, kind: int, mark: int, timeout_s: float, *, adds: bool) -> tuple[float, float]:
+        """Run a tape on a contiguous tensor of one dimension; seconds waited and adding. Raises Failed."""
+        return self._engine.run(tape, flat.data_ptr(), kind, mark, timeout_s, adds=adds)
+
+    def peer_of(self, failed: Failed) -> tuple[int, bool]:
+        """The rank at the other end, and whether the time was up."""
+        return self.peers[failed.link], failed.code == TIMED_OUT
+
+    def add_waited_s(self, waited_s: list[float]) -> None:
+        """Put the seconds waited for each rank in place."""
+        totals = [0.0] * self._ranks
+        for peer, seconds in zip(self.peers, self._engine.waited_s()):
+            totals[peer] += seconds
+        waited_s[:] = totals
+
+    def close(self) -> None:
+        """End the connections, also where a forked process still holds them."""
+        for one in self._sockets:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+
+
+def open_native(
+    store: Any, addresses: Sequence[str], rank: int, ranks: int, channels: int, timeout_s: float, why_not: str = ""
+) -> tuple[NativeLines | None, str]:
+    """The connections, where every rank has opened its own; else None, and why the first could not.
+
+    ``why_not``: what keeps this rank from it. Raises RuntimeError as the store does, where a rank does not come.
+    """
+    why = why_not or _unable(addresses)
+    made: NativeLines | None = None
+    try:
+        sockets = connect(
+            store, "" if why else addresses[0], rank, ranks, channels, min(timeout_s, CONNECT_S), why
+        )
+        made = NativeLines(sockets, rank, ranks)
+    except NotConnectedError as error:
+        why = str(error)
+    store.set(f"connected {rank}", why)
+    keys = [f"connected {other}" for other in range(ranks)]
+    store.wait(keys, timedelta(seconds=timeout_s))
+    for other, key in enumerate(keys):
+        text = str(store.get(key), "utf-8")
+        if text:
+            if made is not None:
+                made.close()
+            return None, text if text.startswith("rank ") else f"rank {other}: {text}"
+    return made, ""
+
+
+def _unable(addresses: Sequence[str]) -> str:
+    """What keeps this rank from it, if anything."""
+    if os.environ.get(VARIABLE) == "0":
+        return f"{VARIABLE} is 0"
+    device = os.environ.get("GLOO_DEVICE_TRANSPORT", "TCP")
+    if device != "TCP":
+        return f"GLOO_DEVICE_TRANSPORT is {device}"
+    try:
+        library()
+    except NotBuiltError as error:
+        return str(error)
+    return "" if addresses else "it has no address"
