@@ -2,7 +2,9 @@
 
     collective.py   a plan as a proved program
     tape.py         what one rank does for one buffer size, as a fixed list of operations
-    lines.py        messages over torch.distributed
+    lines.py        the connections of a rank, and tapes run over them by torch.distributed
+    native/         tapes run by a small library in C, over connections of its own
+    breakdown.py    where the time of an executor goes
     batches.py      messages in batches of a step, as NCCL wants them
     faults.py       a rank that is lost: which one, told to the others
     world.py        which host each rank is on, compared with the plan
@@ -31,10 +33,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from netprobe.runtime.autotune import Autotune
+    from netprobe.runtime.breakdown import Breakdown
     from netprobe.runtime.ddp import ddp_hook, reorder
     from netprobe.runtime.ds_sync.finish import Ensemble
     from netprobe.runtime.ds_sync.trainer import DSSync
-    from netprobe.runtime.executor import Breakdown, Executor, Pending
+    from netprobe.runtime.executor import Executor, Pending
     from netprobe.runtime.fsdp import fsdp_hook
     from netprobe.runtime.launched import set_rank_variables
     from netprobe.runtime.running import running_plan
@@ -55,7 +58,7 @@ __all__ = [
 
 _HOMES = {
     "Autotune": "netprobe.runtime.autotune",
-    "Breakdown": "netprobe.runtime.executor",
+    "Breakdown": "netprobe.runtime.breakdown",
     "DSSync": "netprobe.runtime.ds_sync.trainer",
     "Ensemble": "netprobe.runtime.ds_sync.finish",
     "Executor": "netprobe.runtime.executor",

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal
@@ -23,6 +23,7 @@ from netprobe.core.documents.plan import Plan
 from netprobe.core.errors import InputError, InternalError, NetprobeError, WrongWorldError
 from netprobe.runtime.agreed import agreed
 from netprobe.runtime.batches import Batches
+from netprobe.runtime.breakdown import Breakdown
 from netprobe.runtime.collective import Collective, collective_of
 from netprobe.runtime.faults import Faults
 from netprobe.runtime.forked import Owner
@@ -36,28 +37,6 @@ from netprobe.runtime.world import members_of
 
 Operation = Literal["sum", "mean"]
 TAPES_KEPT = 64
-
-
-@dataclass
-class Breakdown:
-    """Seconds of this rank since the last `Executor.reset`, and what it sent.
-
-    ``compute_s``: outside of collectives. ``copy_s``: to and from buffers that can be sent. ``wire_s``: starting
-    messages, and waiting until sent data have been read. ``reduce_s``: additions. ``wait_s``: for messages of
-    others. ``other_s``: the rest.
-    """
-
-    compute_s: float = 0.0
-    copy_s: float = 0.0
-    wire_s: float = 0.0
-    reduce_s: float = 0.0
-    wait_s: float = 0.0
-    other_s: float = 0.0
-    collectives: int = 0
-
-    def copied(self) -> Breakdown:
-        """The same figures, which no longer change."""
-        return Breakdown(**{field.name: getattr(self, field.name) for field in fields(self)})
 
 
 class Pending:
@@ -262,6 +241,11 @@ class Executor:
         self._lines.close()
         self._lost = self._lost or InputError("the executor was closed: make another one")
 
+    @property
+    def native(self) -> bool:
+        """Whether messages are moved by netprobe's own library (`netprobe.runtime.native`), not by torch."""
+        return self._lines.native
+
     # How it is done.
 
     def _reduce(self, tensor: Any, op: str) -> Any:
@@ -338,7 +322,12 @@ class Executor:
         if tape is None:
             bounds = self.collective.schedule.boundaries(elements)
             tape = tape_of(
-                self.collective.program, self.rank, bounds, itemsize, self._settings, native=self._lines.native
+                self.collective.program,
+                self.rank,
+                bounds,
+                itemsize,
+                self._settings,
+                native=self._lines.native,
             )
             while len(self._tapes) >= TAPES_KEPT:
                 self._tapes.pop(next(iter(self._tapes)))

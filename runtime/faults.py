@@ -108,7 +108,7 @@ class Faults:
             via = " (or another one that it waited for: the store of the job, where ranks tell, is gone)"
         return RankLostError(
             f"{self._of(rank)} {how}{via}: the tensor holds no result; end the job, and restart it from "
-            f"a checkpoint, with a plan for the hosts that are left. Gloo said: {text[:200]}",
+            f"a checkpoint, with a plan for the hosts that are left ({text[:200]})",
             rank=rank,
             host=self._names[rank],
             waited_for=peer,

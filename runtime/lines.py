@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import Any
 
 from netprobe.runtime.native.engine import Failed
-from netprobe.runtime.native.lines import NativeLines, open_native
+from netprobe.runtime.native.lines import NativeLines, open_native, warn_of_torch
 from netprobe.runtime.overtaking import MessageFailed, Overtaking, Staging
 from netprobe.runtime.sockets import Ends, close_connections, own_connections
 from netprobe.runtime.tape import ADD, POST, PUT, SEND_NOW, TAKE, Message, Tape
@@ -80,10 +80,12 @@ class Lines:
         now = own_connections()
         own = [ends[0].split()[0] for at, ends in now.items() if before.get(at) != ends]
         why_not = "" if native else "its settings say so"
-        self._native, self.why_not_native = open_native(
+        self._native, why = open_native(
             PrefixStore("native", store), own, rank, ranks, channels, timeout_s, why_not
         )
         if self._native is None:
+            if native and rank == 0:
+                warn_of_torch(why)
             self._groups += [group(channel) for channel in range(1, channels)]
             now = own_connections()
         self._ends: dict[int, Ends] = {at: ends for at, ends in now.items() if before.get(at) != ends}
@@ -161,7 +163,9 @@ class Lines:
         """`run` by the library in C."""
         began = perf_counter()
         try:
-            wait_s, reduce_s = native.run(tape, flat, kind_of(flat), mark_of(flat), self._timeout_s, adds=adds)
+            wait_s, reduce_s = native.run(
+                tape, flat, kind_of(flat), mark_of(flat), self._timeout_s, adds=adds
+            )
         except Failed as failed:
             peer, timed_out = native.peer_of(failed)
             raise MessageError(peer, timed_out, str(failed)) from None
@@ -258,7 +262,7 @@ class Lines:
         return self._fault_with(message.peer, error, took)
 
     def _fault_with(self, peer: int, error: RuntimeError, took: float) -> MessageError:
-        text = " ".join(str(error).split())
+        text = "Gloo said: " + " ".join(str(error).split())
         return MessageError(peer, took >= 0.9 * self._timeout_s or "imed out" in text, text)
 
     def _slots(self, tape: Tape, flat: Any) -> list[Any]:

@@ -109,7 +109,13 @@ class Settings:
 
 
 def tape_of(
-    program: CollectiveProgram, rank: int, bounds: Ints, itemsize: int, settings: Settings, *, native: bool = False
+    program: CollectiveProgram,
+    rank: int,
+    bounds: Ints,
+    itemsize: int,
+    settings: Settings,
+    *,
+    native: bool = False,
 ) -> Tape:
     """The tape of ``rank`` for a buffer whose chunks begin at ``bounds`` (chunks + 1,), in elements of ``itemsize``.
 
@@ -122,7 +128,14 @@ def tape_of(
     after = _after(rows, len(fine) - 1)
     tags = max((m.tag for m in messages), default=-1) + 1
     if native:
-        return Tape(messages=messages, operations=(), slots=0, slot_elements=0, tags=tags, after=tuple(map(tuple, after)))
+        return Tape(
+            messages=messages,
+            operations=(),
+            slots=0,
+            slot_elements=0,
+            tags=tags,
+            after=tuple(map(tuple, after)),
+        )
     if settings.overtaking and overtakes(program, messages):
         added = [m.end - m.begin for m in messages if m.reduces]
         return Tape(

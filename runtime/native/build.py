@@ -13,9 +13,11 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-SOURCES = tuple(Path(__file__).parent / name for name in ("messages.c", "add.c"))
-HEADERS = tuple(Path(__file__).parent / name for name in ("add.h",))
-FLAGS = ("-std=gnu11", "-O3", "-Wall", "-Wextra", "-shared", "-fPIC")
+SOURCES = tuple(
+    Path(__file__).parent / name for name in ("collective.c", "move.c", "engine.c", "tape.c", "add.c")
+)
+HEADERS = tuple(Path(__file__).parent / name for name in ("messages.h", "add.h"))
+FLAGS = ("-std=gnu11", "-O3", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden")
 COMPILE_S = 60.0
 _INT, _LONG, _REAL, _POINTER = ctypes.c_int, ctypes.c_int64, ctypes.c_double, ctypes.c_void_p
 _REALS, _INTS = ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_int32)

@@ -1,7 +1,7 @@
 """TCP connections between every two ranks, so many a pair, opened through a part of the job's store.
 
 Each rank listens at an address of its own, and says where; it connects to the ranks below it, and those above
-connect to it. A connection begins with a word that only the ranks know, so that whoever else finds the port is shown out.
+connect to it. A connection begins with a word that only the ranks know: whoever else finds the port is shown out.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import secrets
 import select
 import socket
 import struct
+import sys
 from contextlib import suppress
 from datetime import timedelta
 from time import monotonic
@@ -20,6 +21,8 @@ Key = tuple[int, int]
 """A peer and a channel."""
 _HELLO = struct.Struct("!32sII")
 _TRY_S = 5.0
+_FORM = [1, sys.byteorder]
+"""Of messages: the version of their headers, the order of bytes."""
 
 
 class NotConnectedError(Exception):
@@ -118,13 +121,15 @@ def connect(
     found: dict[Key, socket.socket] = {}
     try:
         port = 0 if listening is None else listening.port
-        store.set(f"at {rank}", json.dumps([address, port, secrets.token_hex(16), why_not]))
+        store.set(f"at {rank}", json.dumps([address, port, secrets.token_hex(16), why_not, _FORM]))
         keys = [f"at {other}" for other in range(ranks)]
         store.wait(keys, timedelta(seconds=timeout_s))
         places = [json.loads(store.get(key)) for key in keys]
         for other, place in enumerate(places):
             if place[3]:
                 raise NotConnectedError(f"rank {other}: {place[3]}")
+            if place[4] != places[0][4]:
+                raise NotConnectedError(f"rank {other}: its messages are of another form than rank 0's")
         assert listening is not None
         word = places[0][2].encode()
         for peer in range(rank):

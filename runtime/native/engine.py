@@ -44,7 +44,9 @@ class Engine:
         self.end = weakref.finalize(self, self._library.np_engine_free, self._engine)
         self.end.atexit = False  # a thread may still be in there
 
-    def run(self, tape: Tape, data: int, kind: int, mark: int, timeout_s: float, *, adds: bool) -> tuple[float, float]:
+    def run(
+        self, tape: Tape, data: int, kind: int, mark: int, timeout_s: float, *, adds: bool
+    ) -> tuple[float, float]:
         """Run a tape on the buffer at ``data``; seconds waited and adding. Raises Failed."""
         prepared = self._tapes.get(tape)
         if prepared is None:
@@ -52,10 +54,10 @@ class Engine:
         go = self._library.np_go
         code = self._library.np_begin(self._engine, prepared.tape, data, kind, adds, mark)
         try:
-            while code == DONE or code == AGAIN:
+            if code == DONE:
+                code = AGAIN
+            while code == AGAIN:
                 code = go(self._engine, timeout_s, SLICE_S)
-                if code == DONE:
-                    break
         except BaseException:
             self._library.np_stop(self._engine)
             raise
@@ -64,7 +66,9 @@ class Engine:
         self._library.np_told(self._engine, wait_s, reduce_s, link, error)
         if code != DONE:
             self._library.np_stop(self._engine)
-            raise Failed(code, link.value, _TEXTS[code].format(how=os.strerror(error.value), timeout_s=timeout_s))
+            raise Failed(
+                code, link.value, _TEXTS[code].format(how=os.strerror(error.value), timeout_s=timeout_s)
+            )
         return wait_s.value, reduce_s.value
 
     def waited_s(self) -> list[float]:

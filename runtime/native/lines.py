@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+import warnings
+import weakref
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
@@ -14,6 +16,7 @@ from netprobe.runtime.native.connect import NotConnectedError, connect
 from netprobe.runtime.native.engine import TIMED_OUT, Engine, Failed
 from netprobe.runtime.tape import Tape
 
+_OPEN: weakref.WeakSet[NativeLines] = weakref.WeakSet()
 VARIABLE = "NETPROBE_NATIVE"
 """0: messages go through torch.distributed."""
 CONNECT_S = 30.0
@@ -22,15 +25,18 @@ CONNECT_S = 30.0
 class NativeLines:
     """Connections to every other rank, ``channels`` a pair."""
 
-    def __init__(self, sockets: dict[tuple[int, int], socket.socket], rank: int, ranks: int) -> None:
+    def __init__(self, sockets: dict[tuple[int, int], socket.socket], ranks: int) -> None:
         self._sockets = list(sockets.values())
         self._ranks = ranks
         self.peers = [peer for peer, _ in sockets]
         """Of each connection."""
         links = {key: at for at, key in enumerate(sockets)}
         self._engine = Engine([one.fileno() for one in self._sockets], links)
+        _OPEN.add(self)
 
-    def run(self, tape: Tape, flat: Any, kind: int, mark: int, timeout_s: float, *, adds: bool) -> tuple[float, float]:
+    def run(
+        self, tape: Tape, flat: Any, kind: int, mark: int, timeout_s: float, *, adds: bool
+    ) -> tuple[float, float]:
         """Run a tape on a contiguous tensor of one dimension; seconds waited and adding. Raises Failed."""
         return self._engine.run(tape, flat.data_ptr(), kind, mark, timeout_s, adds=adds)
 
@@ -52,9 +58,20 @@ class NativeLines:
                 one.shutdown(socket.SHUT_RDWR)
             one.close()
 
+    def leave(self) -> None:
+        """In a forked process: let go of them, so that peers learn of the rank's end whatever its children do."""
+        for one in self._sockets:
+            one.close()
+
 
 def open_native(
-    store: Any, addresses: Sequence[str], rank: int, ranks: int, channels: int, timeout_s: float, why_not: str = ""
+    store: Any,
+    addresses: Sequence[str],
+    rank: int,
+    ranks: int,
+    channels: int,
+    timeout_s: float,
+    why_not: str = "",
 ) -> tuple[NativeLines | None, str]:
     """The connections, where every rank has opened its own; else None, and why the first could not.
 
@@ -66,7 +83,7 @@ def open_native(
         sockets = connect(
             store, "" if why else addresses[0], rank, ranks, channels, min(timeout_s, CONNECT_S), why
         )
-        made = NativeLines(sockets, rank, ranks)
+        made = NativeLines(sockets, ranks)
     except NotConnectedError as error:
         why = str(error)
     store.set(f"connected {rank}", why)
@@ -81,6 +98,17 @@ def open_native(
     return made, ""
 
 
+def warn_of_torch(why: str) -> None:
+    """Say why messages take the longer way, unless that is wanted."""
+    if os.environ.get(VARIABLE) != "0":
+        warnings.warn(
+            f"messages go through torch.distributed, which takes longer: {why}; {VARIABLE}=0 on every rank says that "
+            "this is wanted",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
 def _unable(addresses: Sequence[str]) -> str:
     """What keeps this rank from it, if anything."""
     if os.environ.get(VARIABLE) == "0":
@@ -93,3 +121,11 @@ def _unable(addresses: Sequence[str]) -> str:
     except NotBuiltError as error:
         return str(error)
     return "" if addresses else "it has no address"
+
+
+def _leave_all() -> None:
+    for one in list(_OPEN):
+        one.leave()
+
+
+os.register_at_fork(after_in_child=_leave_all)
