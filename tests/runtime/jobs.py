@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from netprobe.core.documents.schedule_plan import SchedulePlan
 from netprobe.core.hosts import Host
@@ -13,6 +15,9 @@ from netprobe.plan.schedule.builders.two_level import hierarchical, two_level
 from netprobe.plan.schedule.document import Placement
 from netprobe.plan.schedule.schedule import Schedule
 from tests.runtime.pool import GROUPS
+
+if TYPE_CHECKING:
+    from netprobe.runtime.tape import Settings
 
 _KEPT: dict[Any, Any] = {}
 
@@ -36,23 +41,57 @@ def schedule_from(recipe: tuple[Any, ...]) -> Schedule:
     return build(kind, ranks, channels=channels, blocks=blocks)
 
 
-def executor_for(recipe: tuple[Any, ...], message_bytes: int, window: int, overtaking: int = 12) -> Any:
+def executor_for(recipe: tuple[Any, ...], settings: Settings) -> Any:
     """An executor of a recipe; those of as many ranks share their connections."""
     from netprobe.runtime.executor import Executor
-    from netprobe.runtime.tape import Settings
 
     plan = plan_of(schedule_from(recipe))
-    ranks, settings = (
-        len(plan.order),
-        Settings(message_bytes=message_bytes, window=window, overtaking=overtaking),
-    )
-    made = _KEPT.get(ranks)
+    key = len(plan.order), settings.native
+    made = _KEPT.get(key)
     if made is None:
-        first = plan_of(build("chunked-ring", ranks, channels=CHANNELS))
-        made = _KEPT[ranks] = Executor(first, GROUPS[ranks], timeout_s=100)
+        first = plan_of(build("chunked-ring", len(plan.order), channels=CHANNELS))
+        made = _KEPT[key] = Executor(first, GROUPS[len(plan.order)], timeout_s=100, settings=settings)
+        assert made.native == settings.native
     made.switch(plan)
     made._settings = settings
     return made
+
+
+def _settings(message_bytes: int, window: int, overtaking: int = 12) -> Settings:
+    from netprobe.runtime.tape import Settings
+
+    return Settings(message_bytes=message_bytes, window=window, overtaking=overtaking)
+
+
+class Stepped:
+    """The library in C as an executor calls it; ``call`` is made before each step, which is short."""
+
+    def __init__(self, executor: Any, call: Callable[[], None]) -> None:
+        engine = executor._lines._native._engine
+        self._library, self._call = engine._library, call
+        engine._library = self
+
+    def np_go(self, engine: Any, timeout_s: float, _: float) -> int:
+        """A step."""
+        self._call()
+        return int(self._library.np_go(engine, timeout_s, 0.0))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._library, name)
+
+
+def before_messages(executor: Any, call: Callable[[], None]) -> None:
+    """Have ``call`` made before each receive of a collective (each step of it, by the library in C)."""
+    if executor.native:
+        Stepped(executor, call)
+        return
+    receive = executor._lines._receive
+
+    def called(*args: Any) -> Any:
+        call()
+        return receive(*args)
+
+    executor._lines._receive = called
 
 
 CHANNELS = 3
@@ -78,15 +117,19 @@ def compare(
     settings: tuple[int, ...],
     seed: int,
 ) -> tuple[bytes, float, float]:
-    """(bytes of the result, its largest error, the largest error allowed): twice, and the two must be the same."""
+    """(bytes of the result, its largest error, the largest error allowed).
+
+    Twice by the library in C and once by torch's messages, and all must be the same.
+    """
     import torch
     import torch.distributed as dist
 
-    executor = executor_for(recipe, *settings)
-    ranks = executor.collective.ranks
+    given = _settings(*settings)
+    ranks = schedule_from(recipe).ranks
     own = values(rank, elements, dtype, seed)
     results = []
-    for turn in range(2):
+    for turn in range(3):
+        executor = executor_for(recipe, dataclasses.replace(given, native=turn < 2))
         tensor = own.clone()
         if turn:
             work = executor.all_reduce(tensor, op, async_op=True)
@@ -98,8 +141,8 @@ def compare(
     dist.all_reduce(exact, group=GROUPS[ranks])
     if op == "mean":
         exact /= ranks
-    same = bytes(results[0].view(torch.uint8).numpy().tobytes())
-    assert same == bytes(results[1].view(torch.uint8).numpy().tobytes())
+    same, *others = (bytes(result.view(torch.uint8).numpy().tobytes()) for result in results)
+    assert others == [same, same]
     error = float((results[0].to(exact.dtype) - exact).abs().max()) if elements else 0.0
     allowed = 0.0
     if own.dtype.is_floating_point and elements:
@@ -110,20 +153,24 @@ def compare(
 def all_reduce_with(rank: int, change: str, plan: SchedulePlan, victim: int, timeout_s: float) -> Any:
     """Two all-reduces, in the second of which ``victim`` is lost: ``killed`` at some message, or ``stopped``.
 
-    ``async`` after that: the second is started, and then waited for.
+    ``async`` after that: the second is started, and then waited for; ``torch``: over torch's messages; ``forked``:
+    the victim leaves a child, as of a data loader.
 
     (rank lost, its host, whether the tensor was refused afterwards) by each other rank.
     """
     import os
     import signal
+    import time
 
     import torch
 
     from netprobe.core.errors import RankLostError
     from netprobe.runtime import faults
     from netprobe.runtime.executor import Executor
+    from netprobe.runtime.tape import Settings
 
-    executor = Executor(plan, timeout_s=100)  # until all are there
+    settings = Settings(native="torch" not in change)
+    executor = Executor(plan, timeout_s=100, settings=settings)  # until all are there
     executor.all_reduce(torch.ones(1000))
     # Ranks that wait for a stopped one give up within seconds of each other where the machine is busy.
     faults.LISTEN_S = min(timeout_s / 2, 3.0)
@@ -131,18 +178,19 @@ def all_reduce_with(rank: int, change: str, plan: SchedulePlan, victim: int, tim
     if rank == victim:
         how, at = change.split()[:2]
         left = [int(at)]
-        receive = executor._lines._receive
 
-        def counted(*args: Any) -> Any:
+        def count() -> None:
             if not left[0]:
                 os.kill(os.getpid(), signal.SIGKILL if how == "killed" else signal.SIGSTOP)
             left[0] -= 1
-            return receive(*args)
 
-        executor._lines._receive = counted  # type: ignore[assignment]
+        before_messages(executor, count)
+        if "forked" in change and not os.fork():
+            time.sleep(20)
+            os._exit(0)
     tensor = torch.ones(1000)
     try:
-        if change.endswith("async"):
+        if "async" in change:
             executor.all_reduce(tensor, async_op=True).wait()
         else:
             executor.all_reduce(tensor)
@@ -307,7 +355,7 @@ def batched(rank: int, recipe: tuple[Any, ...], elements: int) -> bool:
 
     from netprobe.runtime.batches import Batches
 
-    executor = executor_for(recipe, 4096, 4)
+    executor = executor_for(recipe, _settings(4096, 4))
     tensor = values(rank, elements, "float32", 3)
     twin = tensor.clone()
     executor.all_reduce(tensor)
@@ -321,7 +369,7 @@ def odd_tensors(rank: int, recipe: tuple[Any, ...]) -> list[str]:
 
     from netprobe.core.errors import InputError
 
-    executor = executor_for(recipe, 4096, 4)
+    executor = executor_for(recipe, _settings(4096, 4))
     ranks = executor.collective.ranks
     wrong = []
     base = torch.full((20, 30), float(rank))
@@ -352,7 +400,7 @@ def scattered(rank: int, recipe: tuple[Any, ...], elements: int) -> bool:
     import torch
     import torch.distributed as dist
 
-    executor = executor_for(recipe, 4096, 4)
+    executor = executor_for(recipe, _settings(4096, 4))
     schedule = executor.collective.schedule
     tensor = torch.arange(elements, dtype=torch.int64) * (rank + 1)
     expected = tensor.clone()
@@ -361,3 +409,27 @@ def scattered(rank: int, recipe: tuple[Any, ...], elements: int) -> bool:
     at = schedule.boundaries(elements)
     owed = [(first, last) for owner, first, last, _ in schedule.contract.owed() if owner == rank]
     return all(torch.equal(tensor[at[a] : at[b]], expected[at[a] : at[b]]) for a, b in owed)
+
+
+def without_library(rank: int, recipe: tuple[Any, ...], victim: int) -> tuple[bool, list[str], float]:
+    """Whether the messages are the library's where ``victim`` is told not to take it, what is warned of, and a sum."""
+    import os
+    import warnings
+
+    import torch
+
+    from netprobe.runtime.executor import Executor
+
+    if rank == victim:
+        os.environ["NETPROBE_NATIVE"] = "0"
+    try:
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            executor = Executor(plan_of(schedule_from(recipe)), GROUPS[3], timeout_s=100)
+    finally:
+        os.environ.pop("NETPROBE_NATIVE", None)
+    tensor = torch.ones(100)
+    executor.all_reduce(tensor)
+    executor.close()
+    warned = [str(one.message) for one in said if "torch.distributed" in str(one.message)]
+    return executor.native, warned, float(tensor.sum())

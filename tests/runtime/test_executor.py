@@ -104,10 +104,11 @@ def test_a_forked_process_is_refused_and_leaves_the_connections_alone(pool: Pool
     assert pool.run(training_jobs.forked, plan, ranks=3) == [(0, 3.0)] * 3
 
 
-def test_an_interrupted_rank_is_noticed_at_once(pool: Pool) -> None:
+@pytest.mark.parametrize("native", [True, False])
+def test_an_interrupted_rank_is_noticed_at_once(pool: Pool, native: bool) -> None:
     """The test's own time ends before that of a message."""
     plan = jobs.plan_of(build("chunked-ring", 3))
-    assert pool.run(training_jobs.interrupted, plan, 1, ranks=3) == [1, "refused", 1]
+    assert pool.run(training_jobs.interrupted, plan, 1, native, ranks=3) == [1, "refused", 1]
 
 
 def test_a_rank_that_its_group_leaves_out_is_refused_at_once(pool: Pool) -> None:
@@ -128,3 +129,10 @@ def test_unlike_tensors_are_never_added_and_the_ranks_say_so(pool: Pool, unlike:
 def test_what_is_no_plan_is_refused(plan: Any) -> None:
     with pytest.raises(InputError):
         collective_of(plan)
+
+
+def test_where_one_rank_lacks_the_library_all_take_torchs_messages_and_rank_0_says_why(pool: Pool) -> None:
+    found = pool.run(jobs.without_library, ("chunked-ring", 3, 1, None), 1, ranks=3)
+    assert [(native, total) for native, _, total in found] == [(False, 300.0)] * 3
+    assert [len(warned) for _, warned, _ in found] == [1, 0, 0]
+    assert "rank 1: NETPROBE_NATIVE is 0" in found[0][1][0]

@@ -22,13 +22,25 @@ RANKS, VICTIM = 4, 2
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "change", ["killed 0", "killed 4 async", "stopped 0", "killed 2 2lha", "stopped 1 2lha"]
+    "change",
+    [
+        "killed 0",
+        "killed 1 async",
+        "killed 0 forked",
+        "stopped 0",
+        "killed 3 2lha",
+        "stopped 1 2lha",
+        "killed 4 async torch",
+        "stopped 0 torch",
+        "killed 2 2lha torch",
+        "stopped 1 2lha torch",
+    ],
 )
 def test_every_other_rank_names_the_lost_one(change: str) -> None:
-    """With 2LHA among groups of this shape messages overtake."""
+    """With 2LHA among groups of this shape torch's messages overtake."""
     pool = Pool(RANKS)
     try:
-        overtakes = change.endswith("2lha")
+        overtakes = "2lha" in change
         plan = jobs.plan_of(two_level([[0], [1, 2, 3]], 8) if overtakes else build("chunked-ring", RANKS))
         for rank in range(RANKS):
             # Who is killed is noticed by all at once: the test's own time ends before this one.

@@ -256,21 +256,24 @@ def forked(rank: int, plan: Any) -> tuple[int, float]:
     return status, float(tensor[-1])
 
 
-def interrupted(rank: int, plan: Any, victim: int) -> Any:
+def interrupted(rank: int, plan: Any, victim: int, native: bool) -> Any:
     """``victim`` gets a KeyboardInterrupt in a collective, and asks for another: what each rank is told."""
     import torch
 
     from netprobe.core.errors import InputError, RankLostError
     from netprobe.runtime import Executor
+    from netprobe.runtime.tape import Settings
+    from tests.runtime.jobs import before_messages
 
-    executor = Executor(plan, GROUPS[len(plan.order)], timeout_s=1000)
+    settings = Settings(native=native)
+    executor = Executor(plan, GROUPS[len(plan.order)], timeout_s=1000, settings=settings)
     executor.all_reduce(torch.ones(1000))
     if rank == victim:
 
-        def interrupt(*_: Any) -> Any:
+        def interrupt() -> None:
             raise KeyboardInterrupt
 
-        executor._lines._receive = interrupt  # type: ignore[assignment]
+        before_messages(executor, interrupt)
     try:
         executor.all_reduce(torch.ones(1000))
     except KeyboardInterrupt:

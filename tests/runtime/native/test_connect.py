@@ -1,0 +1,125 @@
+"""Connections among ranks, with strangers at the door."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from netprobe.runtime.native import connect as module
+from netprobe.runtime.native.connect import NotConnectedError, connect
+
+
+class Store:
+    """The job's store, in one process."""
+
+    def __init__(self) -> None:
+        self.said: dict[str, bytes] = {}
+        self._changed = threading.Condition()
+
+    def set(self, key: str, text: str) -> None:
+        """Say something."""
+        with self._changed:
+            self.said[key] = text.encode()
+            self._changed.notify_all()
+
+    def get(self, key: str) -> bytes:
+        """What was said."""
+        return self.said[key]
+
+    def wait(self, keys: list[str], timeout: timedelta) -> None:
+        """Until all was said."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: set(keys) <= self.said.keys(), timeout.total_seconds()):
+                raise RuntimeError("wait timeout")
+
+
+def open_all(store: Store, ranks: int, channels: int, timeout_s: float = 20.0, why: Any = ()) -> list[Any]:
+    """Each rank's connections, or its error."""
+    given = dict(why)
+
+    def one(rank: int) -> Any:
+        try:
+            return connect(store, "127.0.0.1", rank, ranks, channels, timeout_s, given.get(rank, ""))
+        except NotConnectedError as error:
+            return error
+
+    with ThreadPoolExecutor(ranks) as threads:
+        return list(threads.map(one, range(ranks)))
+
+
+def close_all(found: list[Any]) -> None:
+    for own in found:
+        for one in own.values():
+            one.close()
+
+
+def test_every_two_ranks_have_a_connection_a_channel() -> None:
+    found = open_all(Store(), 4, 2)
+    for rank, own in enumerate(found):
+        assert set(own) == {(peer, channel) for peer in range(4) for channel in range(2) if peer != rank}
+        for (peer, channel), one in own.items():
+            one.setblocking(True)
+            one.sendall(bytes([rank, peer, channel]))
+    for rank, own in enumerate(found):
+        for (peer, channel), one in own.items():
+            assert one.recv(3) == bytes([peer, rank, channel])
+    close_all(found)
+
+
+def test_strangers_are_shown_out_and_keep_nobody_waiting() -> None:
+    """One sends nothing, one the wrong word, one goes at once: while rank 1 is late."""
+    store = Store()
+    strangers = []
+
+    def rank_1() -> Any:
+        store.wait(["at 0"], timedelta(seconds=20))
+        address, port = json.loads(store.get("at 0"))[:2]
+        for said in (b"", b"x" * 40, None):
+            one = socket.create_connection((address, port))
+            strangers.append(one)
+            if said is None:
+                one.close()
+            elif said:
+                one.sendall(said)
+        time.sleep(0.2)
+        return connect(store, "127.0.0.1", 1, 2, 1, 20.0)
+
+    with ThreadPoolExecutor(2) as threads:
+        late = threads.submit(rank_1)
+        own = connect(store, "127.0.0.1", 0, 2, 1, 20.0)
+    own[1, 0].sendall(b"to rank 1")
+    theirs = late.result()[0, 0]
+    theirs.setblocking(True)
+    assert theirs.recv(100) == b"to rank 1"
+    strangers[1].settimeout(10)
+    assert strangers[1].recv(1) == b""
+    close_all([own, late.result()])
+
+
+def test_where_one_rank_cannot_none_does() -> None:
+    found = open_all(Store(), 3, 1, why={1: "this machine has no C compiler"})
+    assert [str(error) for error in found] == ["rank 1: this machine has no C compiler"] * 3
+
+
+def test_messages_of_another_form_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of another version of netprobe."""
+    store = Store()
+    store.set("at 1", json.dumps(["127.0.0.1", 1, "word", "", [2, "little"]]))
+    with pytest.raises(NotConnectedError, match="rank 1: its messages are of another form"):
+        connect(store, "127.0.0.1", 0, 2, 1, 5.0)
+
+
+def test_an_address_that_is_not_here_and_a_rank_that_does_not_connect() -> None:
+    with pytest.raises(NotConnectedError, match="cannot listen at 192.0.2.1"):
+        module.Listening("192.0.2.1", 2, 1)
+    store = Store()
+    store.set("at 1", json.dumps(["127.0.0.1", 1, "word", "", module._FORM]))
+    with pytest.raises(NotConnectedError, match=r"ranks \[1\] did not connect"):
+        connect(store, "127.0.0.1", 0, 2, 1, 0.5)
