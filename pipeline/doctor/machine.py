@@ -88,7 +88,7 @@ def _program(program: str, arguments: tuple[str, ...], what: str, package: str) 
 
 def _compiler() -> Check:
     path = shutil.which("cc") or shutil.which("gcc")
-    what = "the lab's switch (compiled at lab up)"
+    what = "the lab's switch (compiled at lab up), and the messages of plans in training jobs"
     if path is None:
         return Check(
             name="compiler",
