@@ -14,7 +14,7 @@ from netprobe.core.errors import RankLostError
 from netprobe.plan.schedule.builders import build
 from netprobe.plan.schedule.builders.two_level import two_level
 from netprobe.runtime import faults
-from tests.runtime import jobs, training_jobs
+from tests.runtime import jobs, loss_jobs, training_jobs
 from tests.runtime.pool import Pool
 
 RANKS, VICTIM = 4, 2
@@ -45,7 +45,7 @@ def test_every_other_rank_names_the_lost_one(change: str) -> None:
         for rank in range(RANKS):
             # Who is killed is noticed by all at once: the test's own time ends before this one.
             timeout_s = 5.0 if change.startswith("stopped") else 1000.0
-            pool.pipes[rank].send((jobs.all_reduce_with, (change, plan, VICTIM, timeout_s)))
+            pool.pipes[rank].send((loss_jobs.all_reduce_with, (change, plan, VICTIM, timeout_s)))
         found = pool.answers([rank for rank in range(RANKS) if rank != VICTIM])
         assert found == [(VICTIM, f"h{VICTIM}", True)] * (RANKS - 1)
     finally:

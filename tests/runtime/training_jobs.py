@@ -263,7 +263,7 @@ def interrupted(rank: int, plan: Any, victim: int, native: bool) -> Any:
     from netprobe.core.errors import InputError, RankLostError
     from netprobe.runtime import Executor
     from netprobe.runtime.tape import Settings
-    from tests.runtime.jobs import before_messages
+    from tests.runtime.loss_jobs import before_messages
 
     settings = Settings(native=native)
     executor = Executor(plan, GROUPS[len(plan.order)], timeout_s=1000, settings=settings)

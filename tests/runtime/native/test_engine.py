@@ -7,7 +7,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -21,6 +21,7 @@ from netprobe.plan.schedule.builders.two_level import hierarchical, two_level
 from netprobe.plan.schedule.program import compile_schedule
 from netprobe.plan.schedule.schedule import Schedule
 from netprobe.runtime.native import engine
+from netprobe.runtime.native.build import library
 from netprobe.runtime.native.engine import LOST, TIMED_OUT, UNLIKE, Engine, Failed
 from netprobe.runtime.tape import Settings, Tape, tape_of
 from netprobe.runtime.tensors import DTYPES
@@ -34,7 +35,7 @@ NUMPY = {
     "int64": np.int64,
 }
 HEADER = struct.Struct("=QIIQ")
-SCHEDULES = {
+SCHEDULES: dict[str, Callable[[], Schedule]] = {
     "2lha": lambda: two_level([[0, 3], [1, 4, 2], [5]], 7, channels=2),
     "hierarchical": lambda: hierarchical([[0, 1, 2], [5, 4, 3]], channels=1),
     **{
@@ -262,7 +263,7 @@ def test_an_interrupt_is_heard_within_a_slice(monkeypatch: pytest.MonkeyPatch) -
             return code
 
         def __getattr__(self, name: str) -> Any:
-            return getattr(engine.library(), name)
+            return getattr(library(), name)
 
     world.engines[0]._library = Interrupted()  # type: ignore[assignment]
     with pytest.raises(KeyboardInterrupt):
