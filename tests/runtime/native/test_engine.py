@@ -106,7 +106,8 @@ def test_sums_are_right_and_the_same_bits_on_every_rank_and_run(
 ) -> None:
     """Sockets that hold little cut messages anywhere, between two bytes of a number too."""
     schedule = SCHEDULES[name]()
-    rng, dtype = np.random.default_rng(seed), NUMPY[kind]
+    dtype: Any = NUMPY[kind]
+    rng = np.random.default_rng(seed)
     tapes = tapes_of(schedule, elements, np.dtype(dtype).itemsize, message_bytes)
     own = [rng.integers(-100, 100, elements).astype(dtype) for _ in range(schedule.ranks)]
     if np.dtype(dtype).kind == "f":
