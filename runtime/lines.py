@@ -11,6 +11,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -183,7 +184,7 @@ class Lines:
         if self._waiters is None or len(self._waiters.threads) < tape.window:
             if self._waiters is not None:
                 self._waiters.end()
-            self._waiters = Waiters(tape.window)
+            self._waiters = Waiters(tape.window, partial(close_connections, self._ends))
         spare = self._spare.get(flat.dtype)
         if spare is None or spare.elements < tape.slot_elements or spare.most != 2 * tape.window:
             spare = self._spare[flat.dtype] = Staging(tape.slot_elements, 2 * tape.window)

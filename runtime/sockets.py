@@ -86,18 +86,23 @@ def listens(port: int) -> bool:
     return False
 
 
-def close_connections(ends: Mapping[int, Ends]) -> None:
-    """End connections of this process, whoever holds them: those with these ends, by descriptor."""
-    now = own_connections()
+def close_connections(ends: Mapping[int, Ends]) -> bool:
+    """End connections of this process, whoever holds them: those with these ends, by descriptor.
+
+    Returns whether any was open.
+    """
+    now, found = own_connections(), False
     for descriptor, own in ends.items():
         if now.get(descriptor) != own:
             continue
+        found = True
         with suppress(OSError):
             sock = socket.socket(fileno=descriptor)
             try:
                 sock.shutdown(socket.SHUT_RDWR)
             finally:
                 sock.detach()
+    return found
 
 
 def read_counters(descriptors: Iterable[int]) -> dict[int, Counters]:

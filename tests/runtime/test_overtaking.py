@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, cast
@@ -20,7 +19,7 @@ from netprobe.plan.schedule.schedule import Schedule
 from netprobe.probe.agent.collective.program import RECEIVE
 from netprobe.runtime.overtaking import MessageFailed, Overtaking, Staging
 from netprobe.runtime.tape import Settings, Tape, tape_of
-from netprobe.runtime.waiters import Awaited, Came
+from netprobe.runtime.waiters import Awaited
 from tests.properties import examples
 
 NO_TIME = timedelta(seconds=0)
@@ -179,29 +178,6 @@ def test_only_tapes_of_several_peers_overtake() -> None:
     assert windows(SCHEDULES["2lha"](), Settings()) == {Settings().overtaking}
     assert windows(SCHEDULES["2lha"](), Settings(overtaking=0)) == {0}
     assert windows(build("chunked-ring", 6), Settings()) == {0}
-
-
-def test_waiters_say_what_failed_and_end() -> None:
-    """Of a message that waits for a send: the send, where that is what failed."""
-    from netprobe.runtime.waiters import Waiters
-
-    class Broken:
-        def wait(self, _: Any) -> None:
-            raise RuntimeError("closed")
-
-    fine = Work()
-    fine.ended = True
-    waiters = Waiters(2)
-    waiters.put(Awaited(3, [(1, fine)], lambda: fine, NO_TIME))
-    assert waiters.next() == Came(3)
-    waiters.put(Awaited(4, [(2, Broken())], lambda: fine, NO_TIME))
-    came = waiters.next()
-    assert (came.message, came.failed, str(came.error)) == (4, 2, "closed")
-    waiters.put(Awaited(5, (), Broken, NO_TIME))
-    assert waiters.next().failed == 5
-    threads = list(waiters.threads)
-    waiters.end()
-    assert not any(isinstance(one, threading.Thread) and one.is_alive() for one in threads)
 
 
 def test_a_send_that_fails_is_named() -> None:
