@@ -10,11 +10,16 @@ from netprobe.runtime.sockets import listens, own_connections
 NOT_HERE, HOST, PROCESS = range(3)
 
 
-def keeps(store: Any) -> int:
-    """Whether this process serves ``store`` (torchrun's agent does not), its host does, or neither is known."""
+def port_of(store: Any) -> int | None:
+    """The port at which ``store`` is served; None where it is not served over TCP."""
     while (inner := getattr(store, "underlying_store", None)) is not None:
         store = inner
-    port = getattr(store, "port", None)
+    return getattr(store, "port", None)
+
+
+def keeps(store: Any) -> int:
+    """Whether this process serves ``store`` (torchrun's agent does not), its host does, or neither is known."""
+    port = port_of(store)
     if port is None:
         return NOT_HERE
     if listens(port):

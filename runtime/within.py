@@ -15,6 +15,8 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from netprobe.core.errors import InputError
+from netprobe.runtime.keeper import port_of
+from netprobe.runtime.sockets import close_connections, own_connections
 from netprobe.runtime.worker import END_S
 
 _Made = TypeVar("_Made")
@@ -22,7 +24,8 @@ STORE_S = 10.0
 """So long a store has to answer a question; where it is at work it takes milliseconds."""
 MOST_TIMEOUT_S = 1e7
 """What torch can count in milliseconds, and more than a job runs."""
-_RUNNING: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+_RUNNING: weakref.WeakKeyDictionary[threading.Thread, int | None] = weakref.WeakKeyDictionary()
+"""Threads that make calls, and the port of the store that each asks."""
 
 
 class SilentError(Exception):
@@ -41,14 +44,17 @@ class Patient:
         if self.silent:
             raise SilentError("it has not answered before")
         try:
-            return within(self._answer_s, lambda: call(self.store))
+            return within(self._answer_s, lambda: call(self.store), port_of(self.store))
         except SilentError:
             self.silent = True
             raise
 
 
-def within(seconds: float, call: Callable[[], _Made]) -> _Made:
-    """What ``call`` returns, made in a thread of its own. Raises what it raises, and SilentError after ``seconds``."""
+def within(seconds: float, call: Callable[[], _Made], port: int | None = None) -> _Made:
+    """What ``call`` returns, made in a thread of its own. Raises what it raises, and SilentError after ``seconds``.
+
+    ``port``: of the store that it asks.
+    """
     outcome: list[Any] = []
     failed: list[BaseException] = []
     ended = threading.Event()
@@ -62,7 +68,7 @@ def within(seconds: float, call: Callable[[], _Made]) -> _Made:
             ended.set()
 
     thread = threading.Thread(target=run, name="netprobe-ask", daemon=True)
-    _RUNNING.add(thread)
+    _RUNNING[thread] = port
     thread.start()
     if not ended.wait(max(seconds, 0.0)):
         raise SilentError(f"no answer in {seconds:.3g} s")
@@ -83,11 +89,26 @@ def checked_timeout(timeout_s: Any) -> float:
 
 
 def _end() -> None:
-    """Let calls end first: one that comes back from torch's code when the interpreter has ended aborts the process."""
+    """Let calls end first: one that comes back from torch's code when the interpreter has ended aborts the process.
+
+    So would a call to a store that is silent, when its keeper ends: the connections to that store are closed.
+    """
+    silent = {port for port in _still_running().values() if port is not None}
+    if silent:
+        every = own_connections()
+        close_connections(
+            {at: ends for at, ends in every.items() if int(ends[1].rsplit(" ", 1)[1]) in silent}
+        )
+        _still_running()
+
+
+def _still_running() -> dict[threading.Thread, int | None]:
+    """The threads whose calls have not ended in `END_S`, and the ports."""
     deadline = monotonic() + END_S
     for thread in list(_RUNNING):
         if thread.is_alive():
             thread.join(max(deadline - monotonic(), 0.0))
+    return {thread: port for thread, port in list(_RUNNING.items()) if thread.is_alive()}
 
 
 atexit.register(_end)
