@@ -77,7 +77,9 @@ def open_native(
 
     ``why_not``: what keeps this rank from it. Raises RuntimeError as the store does, where a rank does not come.
     """
-    why = why_not or _unable(addresses)
+    why = why_not or _unable(addresses, ranks)
+    if ranks == 1:
+        return (None, why) if why else (NativeLines({}, 1), "")
     made: NativeLines | None = None
     try:
         sockets = connect(
@@ -109,7 +111,7 @@ def warn_of_torch(why: str) -> None:
         )
 
 
-def _unable(addresses: Sequence[str]) -> str:
+def _unable(addresses: Sequence[str], ranks: int) -> str:
     """What keeps this rank from it, if anything."""
     if os.environ.get(VARIABLE) == "0":
         return f"{VARIABLE} is 0"
@@ -120,7 +122,7 @@ def _unable(addresses: Sequence[str]) -> str:
         library()
     except NotBuiltError as error:
         return str(error)
-    return "" if addresses else "it has no address"
+    return "" if addresses or ranks == 1 else "the address of its connections cannot be read in /proc"
 
 
 def _leave_all() -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from netprobe.runtime.native import connect as module
 from netprobe.runtime.native.connect import NotConnectedError, connect
+from netprobe.runtime.native.lines import open_native
 
 
 class Store:
@@ -106,6 +107,14 @@ def test_strangers_are_shown_out_and_keep_nobody_waiting() -> None:
 def test_where_one_rank_cannot_none_does() -> None:
     found = open_all(Store(), 3, 1, why={1: "this machine has no C compiler"})
     assert [str(error) for error in found] == ["rank 1: this machine has no C compiler"] * 3
+
+
+def test_a_rank_that_is_alone_needs_no_connection() -> None:
+    """Nor an address, nor a warning."""
+    found, why = open_native(Store(), [], 0, 1, 2, 5.0)
+    assert found is not None
+    assert not why
+    found.close()
 
 
 def test_messages_of_another_form_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
