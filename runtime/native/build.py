@@ -14,7 +14,8 @@ import tempfile
 from pathlib import Path
 
 SOURCES = tuple(
-    Path(__file__).parent / name for name in ("collective.c", "move.c", "engine.c", "tape.c", "add.c")
+    Path(__file__).parent / name
+    for name in ("collective.c", "move.c", "queues.c", "engine.c", "tape.c", "add.c")
 )
 HEADERS = tuple(Path(__file__).parent / name for name in ("messages.h", "add.h"))
 FLAGS = ("-std=gnu11", "-O3", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden")
@@ -111,6 +112,7 @@ def _declare(found: ctypes.CDLL) -> None:
         ("np_stop", None, [_POINTER]),
         ("np_told", None, [_POINTER, _REALS, _REALS, _INTS, _INTS]),
         ("np_waited", None, [_POINTER, _REALS]),
+        ("np_send_buffer", _INT, [_REAL, _REAL, _REAL, _INT]),
     ):
         function = getattr(found, name)
         function.restype, function.argtypes = result, arguments

@@ -36,6 +36,8 @@ EXPORT int np_begin(struct engine *engine, const struct tape *tape, void *data, 
 	for (int link = 0; link < engine->links; link++) {
 		engine->connections[link].wanted = tape->tag_bounds[link + 1] - tape->tag_bounds[link];
 		engine->connections[link].queue = NONE;
+		if (tape->sends[link])
+			keep_queue_short(&engine->connections[link]);
 	}
 	memset(engine->complete, 0, (size_t)tape->count);
 	memset(engine->whole, 0, (size_t)tape->count);
@@ -63,20 +65,29 @@ static int first_missing(const struct engine *engine)
 	return found;
 }
 
+/* The connection that may send now: one that is at a message already, or else that of the tape's first one. */
+static int next_to_send(const struct engine *engine)
+{
+	int found = NONE;
+	for (int link = 0; link < engine->links; link++) {
+		const struct connection *one = &engine->connections[link];
+		if (one->blocked)
+			continue;
+		if (one->sending != NONE)
+			return link;
+		if (one->queue != NONE && (found == NONE || one->queue < engine->connections[found].queue))
+			found = link;
+	}
+	return found;
+}
+
 static int flush(struct engine *engine)
 {
-	/* Completed sends may let others go, on any connection: until nothing moves. */
-	for (int moved = 1; moved;) {
-		moved = 0;
-		for (int link = 0; link < engine->links; link++) {
-			struct connection *one = &engine->connections[link];
-			if (one->blocked || (one->queue == NONE && one->sending == NONE))
-				continue;
-			int said = pump_out(engine, link);
-			if (said != DONE)
-				return said;
-			moved = 1;
-		}
+	int link;
+	while ((link = next_to_send(engine)) != NONE) {
+		int said = pump_out(engine, link);
+		if (said != DONE)
+			return said;
 	}
 	return DONE;
 }

@@ -34,6 +34,7 @@ struct tape {
 	int *then_bounds, *then;  /* which wait for each */
 	int links;
 	int *tag_bounds, *by_tag; /* of each connection the receives by tag */
+	unsigned char *sends;     /* which connections are sent to */
 };
 
 struct connection {
@@ -52,6 +53,7 @@ struct connection {
 	struct header sent_head;
 	int64_t sent; /* with the header */
 	int blocked;
+	int limit; /* of the send buffer in bytes; 0: the system's own */
 	double waited_s;
 };
 
@@ -92,6 +94,9 @@ unsigned char *take_buffer(struct engine *engine, size_t bytes);
 void give_back(struct engine *engine, int i);
 void forget(struct engine *engine);
 int make_room(struct engine *engine, int count);
+
+/* queues.c; before each collective */
+void keep_queue_short(struct connection *one);
 
 /* move.c */
 double now_s(void);

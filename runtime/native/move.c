@@ -84,21 +84,21 @@ int fail(struct engine *engine, int link, int code, int error)
 	return code;
 }
 
-/* Send what there is to send, until the connection takes no more. */
+/* Send the message that the connection is at, or its first one, as far as it takes it. */
 int pump_out(struct engine *engine, int link)
 {
 	struct connection *one = &engine->connections[link];
-	while (one->sending != NONE || one->queue != NONE) {
-		if (one->sending == NONE) {
-			one->sending = one->queue;
-			one->queue = engine->next[one->sending];
-			one->sent = 0;
-			const struct message *message = &engine->tape->messages[one->sending];
-			one->sent_head = (struct header){engine->collective, engine->mark, (uint32_t)message->tag,
-							 (uint64_t)bytes_of(engine, message)};
-		}
+	if (one->sending == NONE) {
+		one->sending = one->queue;
+		one->queue = engine->next[one->sending];
+		one->sent = 0;
 		const struct message *message = &engine->tape->messages[one->sending];
-		int64_t head = (int64_t)sizeof one->sent_head, whole = head + bytes_of(engine, message);
+		one->sent_head = (struct header){engine->collective, engine->mark, (uint32_t)message->tag,
+						 (uint64_t)bytes_of(engine, message)};
+	}
+	const struct message *message = &engine->tape->messages[one->sending];
+	int64_t head = (int64_t)sizeof one->sent_head, whole = head + bytes_of(engine, message);
+	while (one->sent < whole) {
 		struct iovec parts[2];
 		int count = 0;
 		if (one->sent < head)
@@ -108,22 +108,20 @@ int pump_out(struct engine *engine, int link)
 		parts[count++] = (struct iovec){place_of(engine, message) + body, (size_t)(whole - head - body)};
 		struct msghdr out = {.msg_iov = parts, .msg_iovlen = (size_t)count};
 		ssize_t wrote = sendmsg(one->fd, &out, MSG_NOSIGNAL | MSG_DONTWAIT);
-		if (wrote < 0) {
-			if (errno == EINTR)
-				continue;
-			if (errno != EAGAIN && errno != EWOULDBLOCK)
-				return fail(engine, link, LOST, errno);
+		if (wrote < 0 && errno == EINTR)
+			continue;
+		if (wrote < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
 			one->blocked = 1;
 			return DONE;
 		}
+		if (wrote < 0)
+			return fail(engine, link, LOST, errno);
 		engine->progress_at = now_s();
 		one->sent += wrote;
-		if (one->sent == whole) {
-			int i = one->sending;
-			one->sending = NONE;
-			completed(engine, i);
-		}
 	}
+	int i = one->sending;
+	one->sending = NONE;
+	completed(engine, i);
 	return DONE;
 }
 

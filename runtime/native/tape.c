@@ -19,6 +19,7 @@ EXPORT void np_tape_free(struct tape *tape)
 	free(tape->then);
 	free(tape->tag_bounds);
 	free(tape->by_tag);
+	free(tape->sends);
 	free(tape);
 }
 
@@ -37,8 +38,9 @@ EXPORT struct tape *np_tape_new(int count, const struct message *messages, const
 	tape->then = array(after_bounds[count], sizeof(int));
 	tape->tag_bounds = array((size_t)links + 1, sizeof(int));
 	tape->by_tag = array(count, sizeof(int));
+	tape->sends = array(links, 1);
 	int *at = array((size_t)count + (size_t)links + 1, sizeof(int));
-	if (!tape->messages || !tape->waits || !tape->then_bounds || !tape->then || !tape->tag_bounds || !tape->by_tag ||
+	if (!tape->messages || !tape->waits || !tape->then_bounds || !tape->then || !tape->tag_bounds || !tape->by_tag || !tape->sends ||
 	    !at) {
 		free(at);
 		np_tape_free(tape);
@@ -51,6 +53,8 @@ EXPORT struct tape *np_tape_new(int count, const struct message *messages, const
 			tape->then_bounds[after[k] + 1]++;
 		if (messages[i].receives)
 			tape->tag_bounds[messages[i].link + 1]++;
+		else
+			tape->sends[messages[i].link] = 1;
 	}
 	for (int i = 0; i < count; i++)
 		tape->then_bounds[i + 1] += tape->then_bounds[i];
