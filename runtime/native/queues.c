@@ -4,11 +4,12 @@
  * TCP without more ado fills whatever queue there is, and a collective has many connections at once: messages that all
  * wait for then stand behind others, and what is lost at the end of a queue is sent again late. So where a connection's
  * round trip is far above its least, no more is under way on it than twice what the network itself holds, or LEAST. The
- * system's own buffer stays where that is not so, and the limit rises with what the connection is seen to carry.
+ * system's own buffer stays where that is not so, or where that is more than Linux lets every process set (MOST), and the
+ * limit rises with what the connection is seen to carry.
  */
 #include "messages.h"
 
-enum { LEAST = 1 << 16, MOST = 1 << 26, QUEUED_US = 2000, TIMES = 4 };
+enum { LEAST = 1 << 16, MOST = 212992, QUEUED_US = 2000, TIMES = 4 };
 
 /*
  * The send buffer of a connection in bytes, 0 for the system's own: by its round trip and the least one seen, in
@@ -19,7 +20,9 @@ EXPORT int np_send_buffer(double rtt_us, double least_us, double bytes_per_s, in
 	if (!was && (rtt_us < TIMES * least_us || rtt_us < least_us + QUEUED_US))
 		return 0;
 	double wanted = 2e-6 * bytes_per_s * least_us;
-	int limit = wanted < LEAST ? LEAST : wanted > MOST ? MOST : (int)wanted;
+	if (wanted > MOST)
+		return 0;
+	int limit = wanted < LEAST ? LEAST : (int)wanted;
 	/* What it delivers varies; a change that is small tells nothing. */
 	return was && limit < 2 * was && was < 2 * limit ? was : limit;
 }
@@ -29,6 +32,8 @@ EXPORT int np_send_buffer(double rtt_us, double least_us, double bytes_per_s, in
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+enum { BUFFER_LOCK = 72 }; /* SO_BUF_LOCK, which older headers lack */
+
 void keep_queue_short(struct connection *one)
 {
 	struct tcp_info info;
@@ -37,7 +42,12 @@ void keep_queue_short(struct connection *one)
 	    length < offsetof(struct tcp_info, tcpi_delivery_rate) + sizeof info.tcpi_delivery_rate)
 		return; /* an older kernel */
 	int limit = np_send_buffer(info.tcpi_rtt, info.tcpi_min_rtt, (double)info.tcpi_delivery_rate, one->limit);
-	if (limit != one->limit && !setsockopt(one->fd, SOL_SOCKET, SO_SNDBUF, &limit, sizeof limit))
+	if (limit == one->limit)
+		return;
+	int unlock = 0, most = MOST;
+	if (!limit && setsockopt(one->fd, SOL_SOCKET, BUFFER_LOCK, &unlock, sizeof unlock))
+		limit = most; /* a kernel before 5.15: a buffer that was once set is not its own again */
+	if (!limit || !setsockopt(one->fd, SOL_SOCKET, SO_SNDBUF, &limit, sizeof limit))
 		one->limit = limit;
 }
 #else

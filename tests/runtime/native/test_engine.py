@@ -279,11 +279,13 @@ def test_an_interrupt_is_heard_within_a_slice(monkeypatch: pytest.MonkeyPatch) -
         (1900, 100, 1e9, 0, 0),  # none worth a limit: ranks that are scheduled late look alike
         (250_000, 100_000, 1e7, 0, 0),  # far away
         (50_000, 500, 6e6, 0, 1 << 16),  # what the network holds is little: the least
-        (50_000, 500, 1e9, 0, 1_000_000),  # twice of what it holds
-        (500, 500, 1e9, 1 << 16, 1_000_000),  # a limit rises when more is carried, without a queue
-        (500, 500, 1e8, 80_000, 80_000),  # and stays where little changes
-        (500, 500, 1e6, 1_000_000, 1 << 16),
-        (900_000, 100_000, 1e12, 0, 1 << 26),
+        (50_000, 500, 2e8, 0, 200_000),  # twice of what it holds
+        (50_000, 500, 1e9, 0, 0),  # more than any process may set
+        (500, 500, 2e8, 1 << 16, 200_000),  # a limit rises when more is carried, without a queue
+        (500, 500, 1e9, 1 << 16, 0),  # and ends
+        (500, 500, 1e8, 80_000, 80_000),  # it stays where little changes
+        (500, 500, 1e6, 200_000, 1 << 16),
+        (900_000, 100_000, 1e12, 0, 0),
     ],
 )
 def test_a_queue_in_the_network_limits_what_is_under_way(
