@@ -6,13 +6,13 @@ connect to it. A connection begins with a word that only the ranks know: whoever
 
 from __future__ import annotations
 
+import errno
 import json
 import secrets
-import select
+import selectors
 import socket
 import struct
 import sys
-from contextlib import suppress
 from datetime import timedelta
 from time import monotonic
 from typing import Any
@@ -21,6 +21,10 @@ Key = tuple[int, int]
 """A peer and a channel."""
 _HELLO = struct.Struct("!32sII")
 _TRY_S = 5.0
+CONNECT_S = 30.0
+"""So long ranks that are all there connect to each other, or half of the executor's time-out."""
+STRANGERS = 64
+"""So many that say nothing are kept, besides twice as many as are to come."""
 _FORM = [1, sys.byteorder]
 """Of messages: the version of their headers, the order of bytes."""
 
@@ -52,55 +56,76 @@ class Listening:
         """Connections of the peers and channels ``wanted``. Raises NotConnectedError when time is up."""
         found: dict[Key, socket.socket] = {}
         said: dict[socket.socket, bytes] = {}
-        try:
-            while wanted - set(found):
-                rest = deadline - monotonic()
-                if rest <= 0:
-                    missing = sorted({peer for peer, _ in wanted - set(found)})
-                    raise NotConnectedError(f"ranks {missing[:8]} did not connect to it in time")
-                ready, _, _ = select.select([self._listener, *said], [], [], min(rest, 1.0))
-                for one in ready:
-                    if one is self._listener:
-                        with suppress(OSError):
-                            fresh, _ = self._listener.accept()
-                            fresh.setblocking(False)
-                            said[fresh] = b""
-                        continue
-                    self._hear(one, said, word, wanted, found)
-        except (NotConnectedError, OSError, ValueError) as error:
-            for one in found.values():
-                one.close()
-            raise NotConnectedError(str(error)) from None
-        finally:
-            for one in said:
-                one.close()
+        # Not select(), which knows no descriptor above 1023.
+        with selectors.DefaultSelector() as watched:
+            try:
+                watched.register(self._listener, selectors.EVENT_READ)
+                while len(found) < len(wanted):
+                    rest = deadline - monotonic()
+                    if rest <= 0:
+                        missing = sorted({peer for peer, _ in wanted - set(found)})
+                        raise NotConnectedError(f"ranks {missing[:8]} did not connect to it in time")
+                    for key, _ in watched.select(min(rest, 1.0)):
+                        one = key.fileobj
+                        assert isinstance(one, socket.socket)
+                        if one is self._listener:
+                            self._let_in(said, watched, 2 * len(wanted) + STRANGERS)
+                        elif one in said and (text := _heard(one, said)) is not None:
+                            watched.unregister(one)
+                            del said[one]
+                            _sort(one, text, word, wanted, found)
+            except (NotConnectedError, OSError, ValueError) as error:
+                for one in found.values():
+                    one.close()
+                raise NotConnectedError(str(error)) from None
+            finally:
+                for one in said:
+                    one.close()
         return found
 
-    def _hear(
-        self,
-        one: socket.socket,
-        said: dict[socket.socket, bytes],
-        word: bytes,
-        wanted: set[Key],
-        found: dict[Key, socket.socket],
-    ) -> None:
-        """The first bytes of a connection: one of ours is kept, others are closed."""
+    def _let_in(self, said: dict[socket.socket, bytes], watched: selectors.BaseSelector, most: int) -> None:
+        """Accept a connection. For one that is too many, the one goes that has been silent longest: ours are not."""
+        fresh = None
         try:
-            more = one.recv(_HELLO.size - len(said[one]))
-        except BlockingIOError:
-            return
-        except OSError:
-            more = b""
-        said[one] += more
-        if more and len(said[one]) < _HELLO.size:
-            return
-        text = said.pop(one)
-        if len(text) == _HELLO.size:
-            theirs, peer, channel = _HELLO.unpack(text)
-            if secrets.compare_digest(theirs, word) and (peer, channel) in wanted - set(found):
-                found[peer, channel] = one
+            fresh, _ = self._listener.accept()
+            fresh.setblocking(False)
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE):
                 return
-        one.close()
+            if not said:
+                raise
+        if fresh is None or len(said) >= most:
+            oldest = next(iter(said))
+            watched.unregister(oldest)
+            del said[oldest]
+            oldest.close()
+        if fresh is not None:
+            said[fresh] = b""
+            watched.register(fresh, selectors.EVENT_READ)
+
+
+def _heard(one: socket.socket, said: dict[socket.socket, bytes]) -> bytes | None:
+    """The first bytes of a connection, when these are all, or it has ended."""
+    try:
+        more = one.recv(_HELLO.size - len(said[one]))
+    except BlockingIOError:
+        return None
+    except OSError:
+        more = b""
+    said[one] += more
+    return None if more and len(said[one]) < _HELLO.size else said[one]
+
+
+def _sort(
+    one: socket.socket, text: bytes, word: bytes, wanted: set[Key], found: dict[Key, socket.socket]
+) -> None:
+    """One of ours is kept, others are closed."""
+    if len(text) == _HELLO.size:
+        theirs, peer, channel = _HELLO.unpack(text)
+        if secrets.compare_digest(theirs, word) and (peer, channel) in wanted - set(found):
+            found[peer, channel] = one
+            return
+    one.close()
 
 
 def connect(
@@ -111,7 +136,6 @@ def connect(
     ``why_not``: what keeps this rank from it; then no rank connects. Raises RuntimeError as the store does, where a
     rank does not come.
     """
-    deadline = monotonic() + timeout_s
     listening: Listening | None = None
     if not why_not:
         try:
@@ -123,7 +147,8 @@ def connect(
         port = 0 if listening is None else listening.port
         store.set(f"at {rank}", json.dumps([address, port, secrets.token_hex(16), why_not, _FORM]))
         keys = [f"at {other}" for other in range(ranks)]
-        store.wait(keys, timedelta(seconds=timeout_s))
+        store.wait(keys, timedelta(seconds=timeout_s))  # compilers too may take long
+        deadline = monotonic() + min(timeout_s / 2, CONNECT_S)
         places = [json.loads(store.get(key)) for key in keys]
         for other, place in enumerate(places):
             if place[3]:

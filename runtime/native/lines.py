@@ -19,7 +19,6 @@ from netprobe.runtime.tape import Tape
 _OPEN: weakref.WeakSet[NativeLines] = weakref.WeakSet()
 VARIABLE = "NETPROBE_NATIVE"
 """0: messages go through torch.distributed."""
-CONNECT_S = 30.0
 
 
 class NativeLines:
@@ -82,9 +81,7 @@ def open_native(
         return (None, why) if why else (NativeLines({}, 1), "")
     made: NativeLines | None = None
     try:
-        sockets = connect(
-            store, "" if why else addresses[0], rank, ranks, channels, min(timeout_s, CONNECT_S), why
-        )
+        sockets = connect(store, "" if why else addresses[0], rank, ranks, channels, timeout_s, why)
         made = NativeLines(sockets, ranks)
     except NotConnectedError as error:
         why = str(error)

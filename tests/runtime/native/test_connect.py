@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import resource
+import selectors
 import socket
 import threading
 import time
@@ -132,3 +136,77 @@ def test_an_address_that_is_not_here_and_a_rank_that_does_not_connect() -> None:
     store.set("at 1", json.dumps(["127.0.0.1", 1, "word", "", module._FORM]))
     with pytest.raises(NotConnectedError, match=r"ranks \[1\] did not connect"):
         connect(store, "127.0.0.1", 0, 2, 1, 0.5)
+
+
+def test_strangers_that_say_nothing_leave_room_for_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many: with one connection to come, and two more, four are kept."""
+    monkeypatch.setattr(module, "STRANGERS", 2)
+    store = Store()
+    strangers: list[socket.socket] = []
+
+    def rank_1() -> Any:
+        store.wait(["at 0"], timedelta(seconds=20))
+        place = tuple(json.loads(store.get("at 0"))[:2])
+        strangers.extend(socket.create_connection(place) for _ in range(20))
+        for one in strangers[:16]:
+            one.settimeout(10)
+            assert one.recv(1) == b""
+        return connect(store, "127.0.0.1", 1, 2, 1, 20.0)
+
+    with ThreadPoolExecutor(2) as threads:
+        # A rank 1 that has said where it is already.
+        store.set("at 1", json.dumps(["127.0.0.1", 1, "word", "", module._FORM]))
+        late = threads.submit(rank_1)
+        own = connect(store, "127.0.0.1", 0, 2, 1, 40.0)
+    close_all([own, late.result()])
+    for one in strangers:
+        one.close()
+
+
+def test_without_descriptors_a_stranger_goes_or_the_rank_gives_up() -> None:
+    listening = module.Listening("127.0.0.1", 2, 1)
+    with pytest.raises(OSError, match="Too many"), Full(listening), selectors.DefaultSelector() as watched:
+        listening._let_in({}, watched, 10)
+    ours, theirs = socket.socketpair()
+    with Full(listening), selectors.DefaultSelector() as watched:
+        watched.register(ours, selectors.EVENT_READ)
+        said = {ours: b""}
+        listening._let_in(said, watched, 10)
+    assert not said
+    assert theirs.recv(1) == b""
+    theirs.close()
+    listening.close()
+
+
+class Full:
+    """A listener of a process that has as many descriptors as it may have."""
+
+    def __init__(self, listening: module.Listening) -> None:
+        self._listening, self._listener = listening, listening._listener
+
+    def accept(self) -> Any:
+        """Never."""
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    def __enter__(self) -> None:
+        self._listening._listener = self  # type: ignore[assignment]
+
+    def __exit__(self, *_: object) -> None:
+        self._listening._listener = self._listener
+
+
+def test_a_process_with_a_thousand_descriptors_connects() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 2000:
+        pytest.skip("no more than a thousand descriptors here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2000), hard))
+    first = os.open(os.devnull, os.O_RDONLY)
+    others = [os.dup(first) for _ in range(1100)]
+    try:
+        found = open_all(Store(), 2, 1)
+        assert max(one.fileno() for own in found for one in own.values()) > 1023
+        close_all(found)
+    finally:
+        for one in [first, *others]:
+            os.close(one)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
