@@ -95,7 +95,7 @@ class Executor:
             lambda: Lines(store, self.rank, ranks, channels, timeout_s, native=self._settings.native)
         )
         self._owner = Owner(self._lines)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._worker: Worker | None = None
         self._open_jobs = 0
         self._lost: NetprobeError | None = None
@@ -238,8 +238,10 @@ class Executor:
             self.drain()
             self._worker.end()
             self._worker = None
-        self._lines.close()
-        self._lost = self._lost or InputError("the executor was closed: make another one")
+        with self._lock:
+            # First, for below a signal's handler a collective may be running in this thread.
+            self._lost = self._lost or InputError("the executor was closed: make another one")
+            self._lines.close()
 
     @property
     def native(self) -> bool:
@@ -251,8 +253,9 @@ class Executor:
     def _reduce(self, tensor: Any, op: str) -> Any:
         """Run the collective on a tensor of any strides, in the calling thread."""
         began = perf_counter()
-        dense = tensor.is_contiguous()
-        flat = tensor.detach().view(-1) if dense else tensor.detach().contiguous().view(-1)
+        # Numbers at an address that is no multiple of their size cannot be added where they are.
+        dense = tensor.is_contiguous() and tensor.data_ptr() % tensor.element_size() == 0
+        flat = tensor.detach().view(-1) if dense else _copied(tensor).view(-1)
         copied = 0.0 if dense else perf_counter() - began
         self._timed(flat)
         began = perf_counter()
@@ -296,9 +299,11 @@ class Executor:
             try:
                 parts = self._lines.run(tape, flat, adds=adds)
             except MessageError as error:
+                if self._lost is not None:
+                    raise self._lost from None  # closed by the handler of a signal
                 reduced = f"{flat.numel()} numbers of {flat.dtype}"
                 self._lost = self._faults.lost(
-                    error.peer, error.timed_out, str(error), self._lines.close, reduced
+                    error.peer, error.timed_out, str(error), self._lines.close, reduced, error.waited
                 )
                 raise self._lost from None
             except RuntimeError as error:
@@ -373,6 +378,12 @@ class Executor:
             if self._lost is None:
                 raise
             raise self._lost from None
+
+
+def _copied(tensor: Any) -> Any:
+    import torch
+
+    return tensor.detach().clone(memory_format=torch.contiguous_format)
 
 
 def _batches(group: Any, collective: Collective) -> Batches | None:

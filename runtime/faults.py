@@ -73,15 +73,22 @@ class Faults:
         return made
 
     def lost(
-        self, peer: int, timed_out: bool, text: str, close: Callable[[], None], reduced: str = ""
+        self,
+        peer: int,
+        timed_out: bool,
+        text: str,
+        close: Callable[[], None],
+        reduced: str = "",
+        waited: Sequence[int] = (),
     ) -> RankLostError:
         """The error of a message from or to ``peer`` that failed; ``close`` lets the others learn of it.
 
-        ``reduced`` says of which tensor: ranks that wait for each other's have none that is lost.
+        ``reduced`` says of which tensor: ranks that wait for each other's have none that is lost. ``waited``: all whose
+        messages were still to come.
         """
-        self._say(f"lost/{self._rank}", json.dumps([peer, timed_out, reduced]))
+        self._say(f"lost/{self._rank}", json.dumps([peer, timed_out, reduced, list(waited)]))
         close()  # whatever the store does
-        rank, late, all_spoke = self._culprit(peer, timed_out)
+        rank, late, all_spoke = self._culprit(peer, timed_out, waited)
         self._say(f"done/{self._rank}", "yes")
         if self._rank == self._keeper:
             self._await_others(rank)
@@ -94,16 +101,16 @@ class Faults:
                 host=self._names[other],
                 waited_for=peer,
             )
-        waited = self._of(peer)
+        before = self._of(peer)
         how = (
             f"sent nothing for {self._timeout_s:g} s: it hangs, was stopped, is out of reach, "
             "or has another tensor to reduce"
             if late
             else "has ended or lost its connection"
         )
-        via = "" if rank == peer else f" (this rank waited for {waited}, which waited for it)"
+        via = "" if rank == peer else f" (this rank waited for {before}, which waited for it)"
         if self._gone and rank == self._keeper:
-            via = f" (this rank waited for {waited}; the store of the job, which {self._of(rank)} keeps, is gone)"
+            via = f" (this rank waited for {before}; the store of the job, which {self._of(rank)} keeps, is gone)"
         elif self._gone:
             via = " (or another one that it waited for: the store of the job, where ranks tell, is gone)"
         return RankLostError(
@@ -124,21 +131,30 @@ class Faults:
         with suppress(Exception):
             self._store.ask(lambda store: store.set(key, text))
 
-    def _culprit(self, peer: int, timed_out: bool) -> tuple[int, bool, bool]:
+    def _culprit(self, peer: int, timed_out: bool, waited: Sequence[int]) -> tuple[int, bool, bool]:
         """Follow who waited for whom to the one that says nothing, and whether its time was up.
 
-        Last, whether none was silent: they waited for each other, which ranks that do the same never do.
+        Last, whether none was silent: they waited for each other, which ranks that do the same never do. But where one
+        gave up whose time was up, who waited for it, and for the silent one as well, learns of the former first: so
+        then all that these waited for are asked.
         """
-        seen, at, late = {self._rank}, peer, timed_out
+        seen, ever_late = {self._rank}, timed_out
+        links, others = [(peer, timed_out)], [*waited]
         deadline = monotonic() + LISTEN_S
-        while at not in seen:
+        while links or (ever_late and others):
+            at, late = links.pop() if links else (others.pop(0), True)
+            if at in seen:
+                continue
             said = self._heard(at, deadline)
             if self._gone and self._keeper is not None and self._keeper not in seen:
                 return self._keeper, self._store.silent, False
             if said is None:
                 return at, late, False
             seen.add(at)
-            at, late = said
+            suspect, late, more = said
+            ever_late |= late
+            links.append((suspect, late))
+            others += more
         return peer, timed_out, True
 
     def _await_others(self, lost: int) -> None:
@@ -149,12 +165,13 @@ class Faults:
             while keys and monotonic() < deadline and not self._store.ask(lambda store: store.check(keys)):
                 sleep(_PAUSE_S)
 
-    def _heard(self, rank: int, deadline: float) -> tuple[int, bool] | None:
+    def _heard(self, rank: int, deadline: float) -> tuple[int, bool, list[int]] | None:
+        """Whom a rank suspects, whether its time was up, and all that it waited for."""
         said = self._said_at(f"lost/{rank}", deadline)
         if said is None:
             return None
-        suspect, late, self._said[rank] = json.loads(said)
-        return int(suspect), bool(late)
+        suspect, late, self._said[rank], waited = json.loads(said)
+        return int(suspect), bool(late), [int(other) for other in waited]
 
     def _said_at(self, key: str, deadline: float) -> str | None:
         try:

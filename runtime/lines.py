@@ -15,7 +15,7 @@ from functools import partial
 from time import perf_counter
 from typing import Any
 
-from netprobe.runtime.native.engine import Failed
+from netprobe.runtime.native.engine import TIMED_OUT, Failed
 from netprobe.runtime.native.lines import NativeLines, open_native, warn_of_torch
 from netprobe.runtime.overtaking import MessageFailed, Overtaking, Staging
 from netprobe.runtime.sockets import Ends, close_connections, own_connections
@@ -31,10 +31,13 @@ PARTS = ("copy", "wire", "reduce", "wait")
 
 
 class MessageError(Exception):
-    """A message that could not be sent or did not come: the ``peer`` at its other end, whether the time was up."""
+    """A message that could not be sent or did not come: the ``peer`` at its other end, whether the time was up.
 
-    def __init__(self, peer: int, timed_out: bool, text: str) -> None:
-        self.peer, self.timed_out = peer, timed_out
+    ``waited``: all whose messages were still to come, where that is known.
+    """
+
+    def __init__(self, peer: int, timed_out: bool, text: str, waited: Sequence[int] = ()) -> None:
+        self.peer, self.timed_out, self.waited = peer, timed_out, tuple(waited)
         super().__init__(text)
 
 
@@ -168,8 +171,8 @@ class Lines:
                 tape, flat, kind_of(flat), mark_of(flat), self._timeout_s, adds=adds
             )
         except Failed as failed:
-            peer, timed_out = native.peer_of(failed)
-            raise MessageError(peer, timed_out, str(failed)) from None
+            peer, waited = native.peers_of(failed)
+            raise MessageError(peer, failed.code == TIMED_OUT, str(failed), waited) from None
         native.add_waited_s(self.waited_s)
         took = perf_counter() - began
         return {"copy": 0.0, "wire": took - wait_s - reduce_s, "reduce": reduce_s, "wait": wait_s}

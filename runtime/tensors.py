@@ -33,6 +33,9 @@ def check_tensor(tensor: Any, op: str, *, on_gpus: bool) -> None:
     span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
     if tensor.numel() > max(span, 0):
         raise InputError("a tensor whose elements share memory: give tensor.contiguous()")
+    offset = tensor.storage_offset()
+    if tensor.numel() and tensor.untyped_storage().nbytes() < (offset + span) * tensor.element_size():
+        raise InputError("a tensor whose memory was given back: it holds no numbers")
     if tensor.is_neg():
         # Its memory holds the numbers with the other sign, and memory is what is sent.
         raise InputError("a tensor that torch negates when it is read: give tensor.resolve_neg()")

@@ -150,6 +150,7 @@ def _declare(found: ctypes.CDLL) -> None:
         ("np_engine_free", None, [_POINTER]),
         ("np_begin", _INT, [_POINTER, _POINTER, _POINTER, _INT, _INT, ctypes.c_uint32]),
         ("np_go", _INT, [_POINTER, _REAL, _REAL]),
+        ("np_missing", _INT, [_POINTER, _INTS]),
         ("np_stop", None, [_POINTER]),
         ("np_told", None, [_POINTER, _REALS, _REALS, _INTS, _INTS]),
         ("np_waited", None, [_POINTER, _REALS]),

@@ -19,6 +19,8 @@
 #include "add.h"
 #include "messages.h"
 
+#define LATE_S 0.1
+
 /* Begin a collective; nothing is sent yet. */
 EXPORT int np_begin(struct engine *engine, const struct tape *tape, void *data, int kind, int adds, uint32_t mark)
 {
@@ -47,22 +49,6 @@ EXPORT int np_begin(struct engine *engine, const struct tape *tape, void *data, 
 			put_in_queue(engine, i);
 	engine->progress_at = now_s();
 	return DONE;
-}
-
-/* The connection of the first message that has not come (or, where all have, has not been sent). */
-static int first_missing(const struct engine *engine)
-{
-	int found = NONE;
-	for (int i = 0; i < engine->tape->count; i++) {
-		const struct message *message = &engine->tape->messages[i];
-		if (engine->complete[i] || (message->receives && engine->whole[i]))
-			continue;
-		if (message->receives)
-			return message->link;
-		if (found == NONE)
-			found = message->link;
-	}
-	return found;
 }
 
 /* The connection that may send now: one that is at a message already, or else that of the tape's first one. */
@@ -108,6 +94,8 @@ static int wait_for_any(struct engine *engine, double most_s)
 	int ready = poll(engine->polled, (nfds_t)count, most_s > 0 ? (int)(most_s * 1e3) + 1 : 0);
 	double waited = now_s() - began;
 	engine->wait_s += waited;
+	if (waited > most_s + LATE_S) /* this process was stopped, perhaps with all others: that time does not count */
+		engine->progress_at += waited - most_s;
 	for (int k = 0; ready > 0 && k < count; k++)
 		if (engine->polled[k].revents & ~POLLOUT) {
 			engine->connections[engine->polled_link[k]].waited_s += waited;
@@ -131,7 +119,7 @@ EXPORT int np_go(struct engine *engine, double timeout_s, double slice_s)
 			return DONE;
 		double now = now_s();
 		if (now - engine->progress_at >= timeout_s)
-			return fail(engine, first_missing(engine), TIMED_OUT, 0);
+			return fail(engine, NONE, TIMED_OUT, 0);
 		double most_s = timeout_s - (now - engine->progress_at);
 		int count = wait_for_any(engine, most_s < slice_s ? most_s : slice_s);
 		for (int k = 0; k < count; k++)
@@ -145,7 +133,27 @@ EXPORT int np_go(struct engine *engine, double timeout_s, double slice_s)
 	}
 }
 
-/* After an error: nothing of the tensor is touched any more. */
+/* After an error: the connections of messages that have not come, and then of those that could be sent and were not; each
+ * once, what is first in the tape first. How many. */
+EXPORT int np_missing(const struct engine *engine, int32_t *links)
+{
+	int found = 0;
+	for (int receives = 1; receives >= 0; receives--)
+		for (int i = 0; i < engine->tape->count; i++) {
+			const struct message *message = &engine->tape->messages[i];
+			if (message->receives != receives || engine->complete[i] ||
+			    (receives ? engine->whole[i] : engine->missing[i]))
+				continue;
+			int k = 0;
+			while (k < found && links[k] != message->link)
+				k++;
+			links[k] = message->link;
+			found += k == found;
+		}
+	return found;
+}
+
+/* After an error, and np_missing: nothing of the tensor is touched any more. */
 EXPORT void np_stop(struct engine *engine)
 {
 	forget(engine);

@@ -23,10 +23,13 @@ _MESSAGE = np.dtype(
 
 
 class Failed(Exception):
-    """A collective that did not end: by what (LOST, TIMED_OUT, UNLIKE, NO_MEMORY), on which connection."""
+    """A collective that did not end: by what (LOST, TIMED_OUT, UNLIKE, NO_MEMORY), on which connection.
 
-    def __init__(self, code: int, link: int, text: str) -> None:
-        self.code, self.link = code, link
+    ``missing``: the connections that it waited for, what is first in the tape first.
+    """
+
+    def __init__(self, code: int, link: int, text: str, missing: Sequence[int] = ()) -> None:
+        self.code, self.link, self.missing = code, link, tuple(missing)
         super().__init__(text)
 
 
@@ -65,11 +68,16 @@ class Engine:
         link, error = ctypes.c_int32(), ctypes.c_int32()
         self._library.np_told(self._engine, wait_s, reduce_s, link, error)
         if code != DONE:
+            missing = () if code == NO_MEMORY else self._missing()
             self._library.np_stop(self._engine)
-            raise Failed(
-                code, link.value, _TEXTS[code].format(how=os.strerror(error.value), timeout_s=timeout_s)
-            )
+            at = missing[0] if code == TIMED_OUT else link.value
+            how = os.strerror(error.value) if error.value else "closed by the other end"
+            raise Failed(code, at, _TEXTS[code].format(how=how, timeout_s=timeout_s), missing)
         return wait_s.value, reduce_s.value
+
+    def _missing(self) -> Sequence[int]:
+        links = np.zeros(self._count, dtype=np.int32)
+        return list(links[: self._library.np_missing(self._engine, _ints(links))].tolist())
 
     def waited_s(self) -> list[float]:
         """Of each connection, since it was made."""

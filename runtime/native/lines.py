@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 import warnings
 import weakref
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from typing import Any
 
 from netprobe.runtime.native.build import NotBuiltError, library
 from netprobe.runtime.native.connect import NotConnectedError, connect
-from netprobe.runtime.native.engine import TIMED_OUT, Engine, Failed
+from netprobe.runtime.native.engine import NO_MEMORY, Engine, Failed
 from netprobe.runtime.tape import Tape
 
 _OPEN: weakref.WeakSet[NativeLines] = weakref.WeakSet()
@@ -31,17 +32,36 @@ class NativeLines:
         """Of each connection."""
         links = {key: at for at, key in enumerate(sockets)}
         self._engine = Engine([one.fileno() for one in self._sockets], links)
+        self._use = threading.Lock()
+        self._closed = False
         _OPEN.add(self)
 
     def run(
         self, tape: Tape, flat: Any, kind: int, mark: int, timeout_s: float, *, adds: bool
     ) -> tuple[float, float]:
-        """Run a tape on a contiguous tensor of one dimension; seconds waited and adding. Raises Failed."""
-        return self._engine.run(tape, flat.data_ptr(), kind, mark, timeout_s, adds=adds)
+        """Run a tape on a contiguous tensor of one dimension; seconds waited and adding.
 
-    def peer_of(self, failed: Failed) -> tuple[int, bool]:
-        """The rank at the other end, and whether the time was up."""
-        return self.peers[failed.link], failed.code == TIMED_OUT
+        Raises Failed, and RuntimeError where this rank itself cannot go on.
+        """
+        if not self._use.acquire(blocking=False):
+            raise RuntimeError("a collective is being run over these connections")
+        try:
+            if self._closed:
+                raise RuntimeError("these connections were closed")
+            return self._engine.run(tape, flat.data_ptr(), kind, mark, timeout_s, adds=adds)
+        except Failed as failed:
+            if failed.code == NO_MEMORY:
+                raise RuntimeError(str(failed)) from None
+            raise
+        finally:
+            self._use.release()
+            if self._closed:
+                self.close()
+
+    def peers_of(self, failed: Failed) -> tuple[int, list[int]]:
+        """The rank at the other end, and the ranks that this one waited for."""
+        waited = dict.fromkeys(self.peers[link] for link in failed.missing)
+        return self.peers[failed.link], list(waited)
 
     def add_waited_s(self, waited_s: list[float]) -> None:
         """Put the seconds waited for each rank in place."""
@@ -51,11 +71,19 @@ class NativeLines:
         waited_s[:] = totals
 
     def close(self) -> None:
-        """End the connections, also where a forked process still holds them."""
+        """End the connections, also where a forked process still holds them.
+
+        While a tape is run (in another thread, or below a signal's handler) their numbers are not given back, for what
+        the process opens next would get them, and the tape's messages: the tape fails, and then they are.
+        """
+        self._closed = True
         for one in self._sockets:
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
-            one.close()
+        if self._use.acquire(blocking=False):
+            for one in self._sockets:
+                one.close()
+            self._use.release()
 
     def leave(self) -> None:
         """In a forked process: let go of them, so that peers learn of the rank's end whatever its children do."""

@@ -289,6 +289,17 @@ def odd_tensors(rank: int, recipe: tuple[Any, ...]) -> list[str]:
     base = torch.full((20, 30), float(rank))
     strided = base.t()[::2]
     executor.all_reduce(strided)
+    askew = torch.frombuffer(bytearray(4005), dtype=torch.float32, offset=1, count=1001).fill_(rank)
+    executor.all_reduce(askew)
+    if askew.data_ptr() % 4 == 0 or not (askew == ranks * (ranks - 1) / 2).all():
+        wrong.append("askew")
+    gone = torch.ones(1000)
+    gone.untyped_storage().resize_(3000)
+    try:
+        executor.all_reduce(gone)
+        wrong.append("memory that was given back")
+    except InputError:
+        pass
     total = ranks * (ranks - 1) / 2
     if not (base[:, ::2] == total).all() or not (base[:, 1::2] == rank).all():
         wrong.append("strided")

@@ -91,3 +91,29 @@ def all_reduce_with(rank: int, change: str, plan: SchedulePlan, victim: int, tim
             return error.rank, error.host, True
         return error.rank, error.host, False
     return "no error"
+
+
+def closed_below(rank: int, plan: SchedulePlan) -> str:
+    """Rank 0 waits for the others, until the handler of a signal closes its executor; what each rank is told."""
+    import signal
+
+    import torch
+    import torch.distributed as dist
+
+    from netprobe.core.errors import NetprobeError
+    from netprobe.runtime.executor import Executor
+
+    executor = Executor(plan, timeout_s=100)
+    executor.all_reduce(torch.ones(10))
+    if rank == 0:
+        signal.signal(signal.SIGALRM, lambda *_: executor.close())
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+    else:
+        dist.barrier()  # rank 0 has closed
+    try:
+        executor.all_reduce(torch.ones(10))
+    except NetprobeError as error:
+        if rank == 0:
+            dist.barrier()
+        return str(error)
+    return "no error"

@@ -28,7 +28,7 @@ RANKS, VICTIM = 4, 2
         "killed 1 async",
         "killed 0 forked",
         "stopped 0",
-        "killed 3 2lha",
+        "killed 1 2lha",  # later it may have sent all that a rank needs
         "stopped 1 2lha",
         "killed 4 async torch",
         "stopped 0 torch",
@@ -50,6 +50,18 @@ def test_every_other_rank_names_the_lost_one(change: str) -> None:
         assert found == [(VICTIM, f"h{VICTIM}", True)] * (RANKS - 1)
     finally:
         pool.processes[VICTIM].kill()
+        pool.close()
+
+
+@pytest.mark.slow
+def test_an_executor_may_be_closed_below_a_signals_handler() -> None:
+    """It is not waited for in the thread that it waits in; the others learn of it at once."""
+    pool = Pool(2)
+    try:
+        mine, other = pool.run(loss_jobs.closed_below, jobs.plan_of(build("chunked-ring", 2)))
+        assert "was closed" in mine
+        assert "rank 0 on h0 has ended" in other
+    finally:
         pool.close()
 
 
@@ -97,7 +109,7 @@ class Store:
         ("gone", {}, 0, 0, "has ended"),
         ("gone", {}, None, 2, "or another one"),
         # The keeper has said whom it waits for: it ended by its error, and not the other way round.
-        ("gone", {"lost/2": '[0, false, ""]', "lost/0": '[1, false, ""]'}, 0, 1, "has ended"),
+        ("gone", {"lost/2": '[0, false, "", []]', "lost/0": '[1, false, "", []]'}, 0, 1, "has ended"),
     ],
 )
 def test_the_store_goes_with_the_rank_that_keeps_it(
@@ -110,6 +122,35 @@ def test_the_store_goes_with_the_rank_that_keeps_it(
     error = found.lost(2, False, "Gloo's text", lambda: closed.append(True))
     assert (error.rank, error.host, error.waited_for, closed) == (named, f"h{named}", 2, [True])
     assert words in str(error)
+
+
+def test_a_rank_that_is_stopped_is_named_though_others_gave_each_other_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The time of rank 0 is up first, and rank 1 learns of that while it waits for rank 2 as well, which is stopped."""
+    monkeypatch.setattr(faults, "LISTEN_S", 0.3)
+    store = pytest.importorskip("torch.distributed").HashStore()
+    closed = threading.Event()
+    names = ["h0", "h1", "h2"]
+
+    def other() -> RankLostError:
+        closed.wait(20)
+        return faults.Faults(1, names, 60.0, store).lost(0, False, "", lambda: None, "x", [2, 0])
+
+    with ThreadPoolExecutor(1) as pool:
+        late = pool.submit(other)
+        error = faults.Faults(0, names, 60.0, store).lost(1, True, "", closed.set, "x", [1])
+        assert (error.rank, error.waited_for) == (2, 1)
+        assert late.result().rank == 2
+        assert "sent nothing" in str(late.result())
+
+
+def test_ranks_that_found_each_other_gone_ask_no_third() -> None:
+    """Between two of them the network was cut; rank 2, which computes and says nothing, has no part in it."""
+    store = pytest.importorskip("torch.distributed").HashStore()
+    store.set("lost/1", '[0, false, "x", [0]]')
+    error = faults.Faults(0, ["h0", "h1", "h2"], 60.0, store).lost(1, False, "", lambda: None, "x", [1, 2])
+    assert error.rank == 1
 
 
 def test_the_keeper_of_the_store_stays_until_the_others_have_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import socket
 import struct
 import threading
@@ -20,6 +22,7 @@ from netprobe.plan.schedule.builders import ALGORITHMS, build
 from netprobe.plan.schedule.builders.two_level import hierarchical, two_level
 from netprobe.plan.schedule.program import compile_schedule
 from netprobe.plan.schedule.schedule import Schedule
+from netprobe.probe.agent.collective.program import RECEIVE
 from netprobe.runtime.native import engine
 from netprobe.runtime.native.build import library
 from netprobe.runtime.native.engine import LOST, TIMED_OUT, UNLIKE, Engine, Failed
@@ -210,8 +213,55 @@ def test_a_peer_that_sends_nothing_is_given_up_in_time() -> None:
     began = time.monotonic()
     peer = Peer(timeout_s=0.5)
     failed = peer.end()
-    assert (failed.code, failed.link) == (TIMED_OUT, 0)
+    assert (failed.code, failed.link, failed.missing) == (TIMED_OUT, 0, (0,))
     assert time.monotonic() - began >= 0.5
+
+
+def test_who_a_rank_waited_for_is_told_first_message_first() -> None:
+    """Rank 1 has sent nothing, rank 2 all, and rank 3 a message of two."""
+    schedule = two_level([[0, 1, 2, 3]], 8)
+    tape = tapes_of(schedule, 80, 4, 1 << 20)[0]
+    world = World(4, 1)
+    data = np.zeros(80, np.float32)
+    for peer, most in ((2, 99), (3, 1)):
+        own = [one for one in tape.messages if one.kind == RECEIVE and one.peer == peer]
+        for one in own[:most]:
+            size = 4 * (one.end - one.begin)
+            world.sockets[peer][0, 0].sendall(HEADER.pack(1, 7, one.tag, size) + bytes(size))
+    with pytest.raises(Failed) as raised:
+        world.engines[0].run(tape, data.ctypes.data, 0, 7, 0.3, adds=True)
+    peers = [peer for peer, _ in world.sockets[0]]
+    assert [peers[link] for link in raised.value.missing] == [1, 3]
+    assert peers[raised.value.link] == 1
+    world.close()
+
+
+def test_time_in_which_a_process_was_stopped_does_not_count() -> None:
+    """As a batch system stops and continues all ranks of a job: none has been silent then."""
+    world = World(2, 1)
+    tape = tapes_of(build("chunked-ring", 2), 100, 4, 1 << 20)[0]
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            data = np.zeros(100, np.float32)
+            world.engines[0].run(tape, data.ctypes.data, 0, 7, 2.0, adds=True)
+        except Failed as failed:
+            code = failed.code
+        finally:
+            os._exit(code)
+    theirs = world.sockets[1][0, 0]
+    theirs.setblocking(True)
+    theirs.settimeout(20)
+    assert theirs.recv(1)  # it runs
+    os.kill(child, signal.SIGSTOP)
+    os.waitpid(child, os.WUNTRACED)
+    time.sleep(2.2)
+    os.kill(child, signal.SIGCONT)
+    time.sleep(0.2)
+    theirs.sendall(HEADER.pack(9, 7, 0, 200))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == UNLIKE
+    world.close()
 
 
 @pytest.mark.parametrize(
