@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from netprobe.core.units import count, seconds_text, size_text
+from netprobe.plan.order.advice import advice_of
 
 
 class Advised(Protocol):
@@ -112,6 +113,9 @@ def _planned(plan: OrderPlan, map_: Map | None) -> str:
     if plan.kept_given is not None or plan.cost_s <= 0 or plan.cost_given_s <= plan.cost_s * 1.0005:
         flat = map_ is not None and map_.verdict.locality == "none"
         return "Any order will do" if flat else "Keep your order: no better one is known"
+    advice = advice_of(plan)
+    if advice is not None and advice.action == "either":
+        return "Either order will do: no difference in latency was found"
     held = plan.held_out
     if held is not None and held.cost_s and held.cost_given_s:
         return f"Use this order: {held.cost_given_s / held.cost_s:.1f}x less latency by readings held out"

@@ -32,6 +32,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from netprobe.core.errors import RankLostError, WrongWorldError
     from netprobe.runtime.autotune import Autotune
     from netprobe.runtime.breakdown import Breakdown
     from netprobe.runtime.ddp import ddp_hook, reorder
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from netprobe.runtime.fsdp import fsdp_hook
     from netprobe.runtime.launched import set_rank_variables
     from netprobe.runtime.running import running_plan
+    from netprobe.runtime.tape import Settings
+    from netprobe.runtime.traffic import Traffic
 
 __all__ = [
     "Autotune",
@@ -49,6 +52,10 @@ __all__ = [
     "Ensemble",
     "Executor",
     "Pending",
+    "RankLostError",
+    "Settings",
+    "Traffic",
+    "WrongWorldError",
     "ddp_hook",
     "fsdp_hook",
     "reorder",
@@ -63,6 +70,10 @@ _HOMES = {
     "Ensemble": "netprobe.runtime.ds_sync.finish",
     "Executor": "netprobe.runtime.executor",
     "Pending": "netprobe.runtime.executor",
+    "RankLostError": "netprobe.core.errors",
+    "Settings": "netprobe.runtime.tape",
+    "Traffic": "netprobe.runtime.traffic",
+    "WrongWorldError": "netprobe.core.errors",
     "ddp_hook": "netprobe.runtime.ddp",
     "fsdp_hook": "netprobe.runtime.fsdp",
     "reorder": "netprobe.runtime.ddp",

@@ -65,7 +65,7 @@ class Autotune:
         names = [host.name for host in executor.collective.hosts]
         self._names = names
         found = masters_of(executor.collective.schedule)
-        if found is None:
+        if found is None and executor.rank == 0:
             warnings.warn(
                 f"{executor.collective.schedule.name} has no masters to move: its times are watched, and a sudden "
                 "change is a reason to plan anew; plans 2lha and flat are tuned",

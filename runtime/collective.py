@@ -62,7 +62,8 @@ def collective_of(plan: Plan | Path | str) -> Collective:
         schedule, program, proof = proved_schedule(plan)
     else:
         kind = f"a plan of kind {plan.kind!r}" if hasattr(plan, "kind") else f"a {type(plan).__name__}"
-        raise InputError(f"{kind} has no schedule to run: plans of kind order and schedule do")
+        trainer = "; netprobe.runtime.DSSync trains by it" if kind == "a plan of kind 'ds_sync'" else ""
+        raise InputError(f"{kind} has no schedule to run: plans of kind order and schedule do{trainer}")
     if (program.kind == APPLY).any():
         raise InputError(f"{schedule.name} applies an optimizer on servers, which an executor cannot run")
     by_name = {host.name: host for host in plan.hosts}

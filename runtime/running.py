@@ -139,7 +139,8 @@ def one_each(found: Sequence[tuple[int | None, str]]) -> list[int]:
         shown = "; ".join(f"rank {rank} on {found[rank][1]}" for rank in wrong[:MOST_SHOWN])
         raise WrongWorldError(
             "the plan has one rank on each of its hosts, and these are on none of them, or on one that has a rank "
-            f"already: {shown}",
+            f"already: {shown}; start one rank a host (torchrun --nproc-per-node 1), and where a host calls itself "
+            "by another name than the plan does, set NETPROBE_HOST there",
             ranks=wrong,
         )
     return [at for at, _ in found if at is not None]

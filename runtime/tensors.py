@@ -16,7 +16,7 @@ def check_tensor(tensor: Any, op: str, *, on_gpus: bool) -> None:
     import torch
 
     if op not in ("sum", "mean"):
-        raise InputError(f"op {op!r}: sum and mean are known")
+        raise InputError(f"op {str(op)[:60]!r}: give 'sum' or 'mean', in quotes")
     if not isinstance(tensor, torch.Tensor):
         raise InputError(f"a {type(tensor).__name__}: a torch tensor is needed")
     if tensor.device.type != "cpu" and (tensor.device.type != "cuda" or not on_gpus):

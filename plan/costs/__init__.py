@@ -43,7 +43,10 @@ MODELS: dict[str, CostModel] = {
 def cost_model(name: str) -> CostModel:
     """The model called ``name``. Raises InputError that lists the known ones."""
     if name not in MODELS:
-        raise InputError(f"no algorithm {name[:60]!r}: known are {', '.join(MODELS)}{meant(name, MODELS)}")
+        own = "; its command is netprobe plan 2lha" if name.lower() == "2lha" else ""
+        raise InputError(
+            f"no algorithm {name[:60]!r}: known are {', '.join(MODELS)}{meant(name, MODELS)}{own}"
+        )
     return MODELS[name]
 
 

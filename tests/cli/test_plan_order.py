@@ -136,6 +136,7 @@ def test_pairs_with_one_reading_cannot_judge(tmp_path: Path) -> None:
     ("args", "says"),
     [
         (["--algorithm", "star"], "no algorithm 'star': known are ring, chunked-ring, halving-doubling"),
+        (["--algorithm", "2lha"], "its command is netprobe plan 2lha"),
         (["--algorithm", "bcube", "--objective", "bottleneck"], "only for the algorithm ring"),
         (["--size", "much"], "--size 'much': a number and one of"),
         (["--size", "0MB"], "size"),

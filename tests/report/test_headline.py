@@ -56,6 +56,8 @@ def test_without_a_run_the_plan_says_what_the_map_or_held_out_readings_say() -> 
         update={"cost_s": 1.0, "cost_given_s": 2.5, "held_out": None, "kept_given": None}
     )
     assert headline(None, plan) == "Use this order: 2.5x less by the map, not yet measured"
+    either = plan.model_copy(update={"advice": "either will do: both cost the same; it was found first"})
+    assert headline(None, either).startswith("Either order will do")
     kept = plan.model_copy(update={"kept_given": "as good"})
     assert headline(None, kept).startswith("Keep your order")
 
