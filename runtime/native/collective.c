@@ -39,7 +39,7 @@ EXPORT int np_begin(struct engine *engine, const struct tape *tape, void *data, 
 		engine->connections[link].wanted = tape->tag_bounds[link + 1] - tape->tag_bounds[link];
 		engine->connections[link].queue = NONE;
 		if (tape->sends[link])
-			keep_queue_short(&engine->connections[link]);
+			keep_queue_short(&engine->connections[link], tape->receivers);
 	}
 	memset(engine->complete, 0, (size_t)tape->count);
 	memset(engine->whole, 0, (size_t)tape->count);

@@ -35,6 +35,7 @@ struct tape {
 	int links;
 	int *tag_bounds, *by_tag; /* of each connection the receives by tag */
 	unsigned char *sends;     /* which connections are sent to */
+	int receivers;            /* how many those are */
 };
 
 struct connection {
@@ -96,7 +97,7 @@ void forget(struct engine *engine);
 int make_room(struct engine *engine, int count);
 
 /* queues.c; before each collective */
-void keep_queue_short(struct connection *one);
+void keep_queue_short(struct connection *one, int receivers);
 
 /* move.c */
 double now_s(void);

@@ -5,11 +5,12 @@
  * wait for then stand behind others, and what is lost at the end of a queue is sent again late. So where a connection's
  * round trip is far above its least, no more is under way on it than twice what the network itself holds, or LEAST. The
  * system's own buffer stays where that is not so, or where that is more than Linux lets every process set (MOST), and the
- * limit rises with what the connection is seen to carry.
+ * limit rises with what the connection is seen to carry. A rank that sends to one or two others (a ring) has no limit:
+ * nothing stands behind, and one connection alone must keep its link busy while the rank does something else.
  */
 #include "messages.h"
 
-enum { LEAST = 1 << 16, MOST = 212992, QUEUED_US = 2000, TIMES = 4 };
+enum { FEW = 2, LEAST = 1 << 16, MOST = 212992, QUEUED_US = 2000, TIMES = 4 };
 
 /*
  * The send buffer of a connection in bytes, 0 for the system's own: by its round trip and the least one seen, in
@@ -34,14 +35,18 @@ EXPORT int np_send_buffer(double rtt_us, double least_us, double bytes_per_s, in
 
 enum { BUFFER_LOCK = 72 }; /* SO_BUF_LOCK, which older headers lack */
 
-void keep_queue_short(struct connection *one)
+void keep_queue_short(struct connection *one, int receivers)
 {
 	struct tcp_info info;
 	socklen_t length = sizeof info;
+	if (receivers <= FEW && !one->limit)
+		return;
 	if (getsockopt(one->fd, IPPROTO_TCP, TCP_INFO, &info, &length) ||
 	    length < offsetof(struct tcp_info, tcpi_delivery_rate) + sizeof info.tcpi_delivery_rate)
 		return; /* an older kernel */
-	int limit = np_send_buffer(info.tcpi_rtt, info.tcpi_min_rtt, (double)info.tcpi_delivery_rate, one->limit);
+	int limit = 0;
+	if (receivers > FEW)
+		limit = np_send_buffer(info.tcpi_rtt, info.tcpi_min_rtt, (double)info.tcpi_delivery_rate, one->limit);
 	if (limit == one->limit)
 		return;
 	int unlock = 0, most = MOST;
@@ -51,8 +56,9 @@ void keep_queue_short(struct connection *one)
 		one->limit = limit;
 }
 #else
-void keep_queue_short(struct connection *one)
+void keep_queue_short(struct connection *one, int receivers)
 {
 	(void)one;
+	(void)receivers;
 }
 #endif

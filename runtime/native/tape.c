@@ -59,6 +59,8 @@ EXPORT struct tape *np_tape_new(int count, const struct message *messages, const
 	for (int i = 0; i < count; i++)
 		tape->then_bounds[i + 1] += tape->then_bounds[i];
 	for (int link = 0; link < links; link++)
+		tape->receivers += tape->sends[link];
+	for (int link = 0; link < links; link++)
 		tape->tag_bounds[link + 1] += tape->tag_bounds[link];
 	for (int i = 0; i < count; i++)
 		for (int k = after_bounds[i]; k < after_bounds[i + 1]; k++)
