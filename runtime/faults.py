@@ -89,7 +89,8 @@ class Faults:
         self._say(f"lost/{self._rank}", json.dumps([peer, timed_out, reduced, list(waited)]))
         close()  # whatever the store does
         rank, late, all_spoke = self._culprit(peer, timed_out, waited)
-        self._say(f"done/{self._rank}", "yes")
+        given_up = all_spoke and self._said_at(f"done/{peer}", 0.0) == str(self._rank)
+        self._say(f"done/{self._rank}", str(rank))
         if self._rank == self._keeper:
             self._await_others(rank)
         other = next((r for r, said in self._said.items() if said != reduced), None)
@@ -99,6 +100,14 @@ class Faults:
                 "all ranks must reduce the same tensors in the same order; the tensor holds no result",
                 rank=other,
                 host=self._names[other],
+                waited_for=peer,
+            )
+        if given_up:
+            return RankLostError(
+                f"{self._of(peer)} gave up this rank ({self._of(self._rank)}), which sent nothing for too long: it was "
+                f"stopped or out of reach; the tensor holds no result; end the job, and restart it from a checkpoint",
+                rank=self._rank,
+                host=self._names[self._rank],
                 waited_for=peer,
             )
         before = self._of(peer)

@@ -145,6 +145,19 @@ def test_a_rank_that_is_stopped_is_named_though_others_gave_each_other_up(
         assert "sent nothing" in str(late.result())
 
 
+def test_a_rank_that_was_stopped_and_goes_on_blames_no_other() -> None:
+    """The others gave it up, and have ended."""
+    store = pytest.importorskip("torch.distributed").HashStore()
+    names = ["h0", "h1", "h2"]
+    store.set("lost/0", '[2, true, "x", [2]]')
+    store.set("done/0", "2")
+    error = faults.Faults(2, names, 60.0, store).lost(0, False, "", lambda: None, "x", [0])
+    assert (error.rank, error.host, error.waited_for) == (2, "h2", 0)
+    assert "gave up this rank" in str(error)
+    store.set("done/0", "1")
+    assert faults.Faults(2, names, 60.0, store).lost(0, False, "", lambda: None, "x", [0]).rank == 0
+
+
 def test_ranks_that_found_each_other_gone_ask_no_third() -> None:
     """Between two of them the network was cut; rank 2, which computes and says nothing, has no part in it."""
     store = pytest.importorskip("torch.distributed").HashStore()
