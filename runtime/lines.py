@@ -18,7 +18,7 @@ from typing import Any
 from netprobe.runtime.native.engine import TIMED_OUT, Failed
 from netprobe.runtime.native.lines import NativeLines, open_native, warn_of_torch
 from netprobe.runtime.overtaking import MessageFailed, Overtaking, Staging
-from netprobe.runtime.sockets import Ends, close_connections, own_connections
+from netprobe.runtime.sockets import Ends, close_connections, own_connections, usual_address
 from netprobe.runtime.tape import ADD, POST, PUT, SEND_NOW, TAKE, Message, Tape
 from netprobe.runtime.tensors import kind_of, mark_of
 from netprobe.runtime.waiters import Waiters
@@ -82,10 +82,10 @@ class Lines:
         before = own_connections()
         self._groups = [group(0)]
         now = own_connections()
-        own = [ends[0].split()[0] for at, ends in now.items() if before.get(at) != ends]
+        fresh = [ends for at, ends in now.items() if before.get(at) != ends]
         why_not = "" if native else "its settings say so"
         self._native, why = open_native(
-            PrefixStore("native", store), own, rank, ranks, channels, timeout_s, why_not
+            PrefixStore("native", store), usual_address(fresh), rank, ranks, channels, timeout_s, why_not
         )
         if self._native is None:
             if native and rank == 0:

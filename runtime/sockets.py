@@ -9,6 +9,7 @@ import os
 import socket
 import stat
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -65,6 +66,12 @@ def own_connections() -> dict[int, Ends]:
             finally:
                 sock.detach()
     return found
+
+
+def usual_address(connections: Iterable[Ends]) -> str:
+    """The address that most of them have at their own end; empty without any. Other threads may have opened some."""
+    counted = Counter(own.split()[0] for own, _ in connections)
+    return counted.most_common(1)[0][0] if counted else ""
 
 
 def listens(port: int) -> bool:

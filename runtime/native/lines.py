@@ -7,7 +7,6 @@ import socket
 import threading
 import warnings
 import weakref
-from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
@@ -93,7 +92,7 @@ class NativeLines:
 
 def open_native(
     store: Any,
-    addresses: Sequence[str],
+    address: str,
     rank: int,
     ranks: int,
     channels: int,
@@ -104,12 +103,12 @@ def open_native(
 
     ``why_not``: what keeps this rank from it. Raises RuntimeError as the store does, where a rank does not come.
     """
-    why = why_not or _unable(addresses, ranks)
+    why = why_not or _unable(address, ranks)
     if ranks == 1:
         return (None, why) if why else (NativeLines({}, 1), "")
     made: NativeLines | None = None
     try:
-        sockets = connect(store, "" if why else addresses[0], rank, ranks, channels, timeout_s, why)
+        sockets = connect(store, "" if why else address, rank, ranks, channels, timeout_s, why)
         made = NativeLines(sockets, ranks)
     except NotConnectedError as error:
         why = str(error)
@@ -136,7 +135,7 @@ def warn_of_torch(why: str) -> None:
         )
 
 
-def _unable(addresses: Sequence[str], ranks: int) -> str:
+def _unable(address: str, ranks: int) -> str:
     """What keeps this rank from it, if anything."""
     if os.environ.get(VARIABLE) == "0":
         return f"{VARIABLE} is 0"
@@ -147,7 +146,7 @@ def _unable(addresses: Sequence[str], ranks: int) -> str:
         library()
     except NotBuiltError as error:
         return str(error)
-    return "" if addresses or ranks == 1 else "the address of its connections cannot be read in /proc"
+    return "" if address or ranks == 1 else "the address of its connections cannot be read in /proc"
 
 
 def _leave_all() -> None:

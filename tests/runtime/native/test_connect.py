@@ -19,6 +19,7 @@ import pytest
 from netprobe.runtime.native import connect as module
 from netprobe.runtime.native.connect import NotConnectedError, connect
 from netprobe.runtime.native.lines import open_native
+from netprobe.runtime.sockets import usual_address
 
 
 class Store:
@@ -115,7 +116,7 @@ def test_where_one_rank_cannot_none_does() -> None:
 
 def test_a_rank_that_is_alone_needs_no_connection() -> None:
     """Nor an address, nor a warning."""
-    found, why = open_native(Store(), [], 0, 1, 2, 5.0)
+    found, why = open_native(Store(), "", 0, 1, 2, 5.0)
     assert found is not None
     assert not why
     found.close()
@@ -210,3 +211,15 @@ def test_a_process_with_a_thousand_descriptors_connects() -> None:
         for one in [first, *others]:
             os.close(one)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_the_address_is_that_of_most_connections() -> None:
+    """Another thread of the program may open one meanwhile."""
+    ends = [
+        ("203.0.113.9 500", "198.51.100.1 443"),
+        ("10.0.0.1 1", "10.0.0.2 1"),
+        ("10.0.0.1 2", "10.0.0.3 1"),
+    ]
+    assert usual_address(ends) == "10.0.0.1"
+    assert usual_address([("2001:db8::1 7", "2001:db8::2 7")]) == "2001:db8::1"
+    assert usual_address([]) == ""
