@@ -89,6 +89,14 @@ def slow_down(lab: Lab, rack: int, place: int, rate: str, options: argparse.Name
     subprocess.run(argv, check=True, timeout=20)
 
 
+def keep_windows(fleet: Fleet) -> None:
+    """TCP connections go on as fast after a pause as they were before it."""
+    for host in fleet.hosts:
+        argv = ["ip", "netns", "exec", fleet.lab.host(host.name).target]
+        argv += ["sysctl", "-qw", "net.ipv4.tcp_slow_start_after_idle=0"]
+        subprocess.run(argv, check=True, timeout=20)
+
+
 def bound_s(capacity: Capacity, size_bytes: int) -> float:
     """Least seconds of any all-reduce without help from switches, by the measured capacities.
 
@@ -169,10 +177,10 @@ def jobs_of(
 
 
 class Race:
-    """Trials of one size, and what they took."""
+    """Trials of one size, and what they took; each after ``warm`` others of its contender that do not count."""
 
-    def __init__(self, world: LabWorld, size_bytes: int) -> None:
-        self._world, self._elements = world, size_bytes // 4
+    def __init__(self, world: LabWorld, size_bytes: int, warm: int = 0) -> None:
+        self._world, self._elements, self._warm = world, size_bytes // 4, warm
         self.took: dict[str, list[float]] = {}
         self.pairs: dict[str, list[float]] = {}
         """Of each contender its time over Gloo's of the same pass."""
@@ -198,6 +206,8 @@ class Race:
         return turn + 1
 
     def _trial(self, name: str) -> float:
+        for _ in range(self._warm):
+            self._world.run(trial, name, self._elements)
         answers: list[tuple[float, float, float]] = self._world.run(trial, name, self._elements)
         return max(took for took, _, _ in answers)
 
@@ -250,6 +260,12 @@ def main() -> None:
         "--shaping", default="interface", help="where hosts are held back: interface or fabric"
     )
     parser.add_argument("--congestion", default="reno", help="congestion control of the hosts")
+    parser.add_argument(
+        "--warm", type=int, default=0, help="runs of a contender just before the one that counts"
+    )
+    parser.add_argument(
+        "--keep-windows", action="store_true", help="hosts with tcp_slow_start_after_idle off"
+    )
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     heading(
@@ -259,6 +275,8 @@ def main() -> None:
     began = time.monotonic()
     ratios = []
     with fleet_of(options.fleet, options) as fleet:
+        if options.keep_windows:
+            keep_windows(fleet)
         world = LabWorld(fleet.lab, [host.name for host in fleet.hosts])
         try:
             rng = random.Random(options.seed)
@@ -271,7 +289,7 @@ def main() -> None:
                     for i in range(options.orders)
                 ]
                 print("; ".join(told))
-                race = Race(world, parse_size(size).bytes)
+                race = Race(world, parse_size(size).bytes, options.warm)
                 race.run(near, far, options.passes, options.time, options.seed)
                 ratios.append(show(fleet, size, race, near, far))
         finally:
