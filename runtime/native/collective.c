@@ -34,7 +34,7 @@ EXPORT int np_begin(struct engine *engine, const struct tape *tape, void *data, 
 	engine->adds = adds;
 	engine->mark = mark;
 	engine->left = tape->count;
-	engine->wire_s = engine->reduce_s = engine->wait_s = 0.0;
+	engine->reduce_s = engine->wait_s = 0.0;
 	for (int link = 0; link < engine->links; link++) {
 		engine->connections[link].wanted = tape->tag_bounds[link + 1] - tape->tag_bounds[link];
 		engine->connections[link].queue = NONE;

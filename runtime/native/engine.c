@@ -43,22 +43,30 @@ void forget(struct engine *engine)
 	}
 }
 
-EXPORT void np_engine_free(struct engine *engine)
+static void free_room(struct engine *engine)
 {
-	if (!engine)
-		return;
-	if (engine->kept)
-		forget(engine);
-	free(engine->connections);
-	free(engine->polled);
-	free(engine->polled_link);
-	free(engine->scratch);
 	free(engine->missing);
 	free(engine->next);
 	free(engine->todo);
 	free(engine->complete);
-	free(engine->kept);
 	free(engine->whole);
+	free(engine->kept);
+	engine->missing = engine->next = engine->todo = NULL;
+	engine->complete = engine->whole = NULL;
+	engine->kept = NULL;
+	engine->room = 0;
+}
+
+EXPORT void np_engine_free(struct engine *engine)
+{
+	if (!engine)
+		return;
+	forget(engine);
+	free_room(engine);
+	free(engine->connections);
+	free(engine->polled);
+	free(engine->polled_link);
+	free(engine->scratch);
 	free(engine);
 }
 
@@ -84,38 +92,22 @@ EXPORT struct engine *np_engine_new(int links, const int32_t *fds)
 	return engine;
 }
 
-/* Room for a collective of so many messages; 0 without memory. */
+/* Room for a collective of so many messages, between two of them; 0 without memory. */
 int make_room(struct engine *engine, int count)
 {
 	if (count <= engine->room)
 		return 1;
-	int *ints[3] = {NULL, NULL, NULL};
-	unsigned char *bytes[2] = {NULL, NULL};
-	unsigned char **kept = array(count, sizeof *kept);
-	for (int i = 0; i < 3; i++)
-		ints[i] = array(count, sizeof(int));
-	for (int i = 0; i < 2; i++)
-		bytes[i] = array(count, 1);
-	if (!kept || !ints[0] || !ints[1] || !ints[2] || !bytes[0] || !bytes[1]) {
-		free(kept);
-		for (int i = 0; i < 3; i++)
-			free(ints[i]);
-		for (int i = 0; i < 2; i++)
-			free(bytes[i]);
+	free_room(engine);
+	engine->missing = array(count, sizeof(int));
+	engine->next = array(count, sizeof(int));
+	engine->todo = array(count, sizeof(int));
+	engine->complete = array(count, 1);
+	engine->whole = array(count, 1);
+	engine->kept = array(count, sizeof *engine->kept);
+	if (!engine->missing || !engine->next || !engine->todo || !engine->complete || !engine->whole || !engine->kept) {
+		free_room(engine);
 		return 0;
 	}
-	free(engine->missing);
-	free(engine->next);
-	free(engine->todo);
-	free(engine->complete);
-	free(engine->whole);
-	free(engine->kept);
-	engine->missing = ints[0];
-	engine->next = ints[1];
-	engine->todo = ints[2];
-	engine->complete = bytes[0];
-	engine->whole = bytes[1];
-	engine->kept = kept;
 	engine->room = count;
 	return 1;
 }

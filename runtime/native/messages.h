@@ -83,7 +83,7 @@ struct engine {
 	unsigned char *whole; /* whether all of that has come */
 	int left;
 	double progress_at;
-	double wire_s, reduce_s, wait_s;
+	double reduce_s, wait_s;
 	int failed_link, failed_errno;
 };
 

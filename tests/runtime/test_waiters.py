@@ -78,15 +78,18 @@ def test_the_message_whose_time_is_up_is_told_while_its_thread_goes_on_waiting()
 
 def test_connections_are_cut_where_what_is_waited_for_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "END_S", 0.05)
-    never = Work(ended=False)
+    never, cuts = Work(ended=False), []
 
     def cut() -> bool:
+        cuts.append(never.ended.is_set())
         monkeypatch.setattr(module, "END_S", 60.0)
         never.ended.set()
         return True
 
     with waiting(3, cut) as waiters:
         put(waiters, 1, never)
+    assert cuts == [False]
+    assert not any(thread.is_alive() for thread in waiters.threads)
 
 
 def started(script: str, *arguments: str) -> subprocess.Popen[str]:
