@@ -201,6 +201,25 @@ class Peer:
         return self.failed
 
 
+def test_numbers_that_come_in_pieces_are_added_where_they_belong() -> None:
+    """What one read brings may end anywhere in a header or a number."""
+    peer = Peer()
+    rng, wanted = np.random.default_rng(3), np.zeros(100, np.float32)
+    for one in peer.tapes[0].messages:
+        if one.kind != RECEIVE:
+            continue
+        own = rng.random(one.end - one.begin, dtype=np.float32)
+        wanted[one.begin : one.end] += own  # what rank 0 has is 0
+        text, at = HEADER.pack(1, 7, one.tag, own.nbytes) + own.tobytes(), 0
+        while at < len(text):
+            size = int(rng.integers(1, 30))
+            peer.socket.sendall(text[at : at + size])
+            at += size
+            time.sleep(0.002)
+    assert peer.end().code == -1
+    assert (peer.data == wanted).all()
+
+
 def test_a_peer_that_ends_in_the_middle_of_a_message_is_lost() -> None:
     peer = Peer()
     peer.socket.sendall(HEADER.pack(1, 7, 0, 200) + bytes(99))
